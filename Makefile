@@ -1,0 +1,69 @@
+# Builds the C core's tests without Node: `make test` (ASan + UBSan), `make valgrind`, `make fuzz`.
+# Variables: CC (gcc or clang), BUILD (output folder), FUZZ_SECONDS (per fuzz target).
+
+CC ?= gcc
+BUILD ?= build/c-$(notdir $(CC))
+FUZZ_SECONDS ?= 10
+
+WARN := -Wall -Wextra -Wpedantic -Wshadow -Wconversion -Wstrict-prototypes -Wmissing-prototypes \
+        -Wvla -Wformat=2 -Wundef -Wswitch-enum -Werror
+CPPFLAGS := -Isrc -D_GNU_SOURCE
+CFLAGS := -std=c17 -g -O1 -fno-omit-frame-pointer -fvisibility=hidden -fstack-protector-strong $(WARN)
+SANITIZE := -fsanitize=address,undefined -fno-sanitize-recover=all
+LIBS := -lcjson -luv -ldl -lpthread
+
+CORE := $(wildcard src/core/*.c src/providers/*.c) src/sandbox.c
+SUPPORT := $(wildcard test/core/support/*.c)
+TESTS := $(patsubst test/core/%.c,%,$(wildcard test/core/test_*.c))
+FUZZERS := $(patsubst test/fuzz/%.c,%,$(wildcard test/fuzz/fuzz_*.c))
+
+# One object tree per flavour: asan (tests), plain (valgrind), fuzz (clang's libFuzzer).
+asan_FLAGS := $(SANITIZE) -DSBX_TEST_ALLOC -DSBX_NO_DEEPBIND
+plain_FLAGS := -DSBX_TEST_ALLOC
+fuzz_FLAGS := $(SANITIZE) -fsanitize=fuzzer-no-link -DSBX_NO_DEEPBIND
+
+define flavour
+$(BUILD)/$(1)/%.o: %.c
+	@mkdir -p $$(@D)
+	$$(CC) $$(CPPFLAGS) $$(CFLAGS) $$($(1)_FLAGS) -MMD -MP -c -o $$@ $$<
+$(1)_OBJS := $$(CORE:%.c=$(BUILD)/$(1)/%.o)
+$(1)_SUPPORT := $$(SUPPORT:%.c=$(BUILD)/$(1)/%.o)
+endef
+$(foreach f,asan plain fuzz,$(eval $(call flavour,$(f))))
+
+.SECONDARY:
+.PHONY: all test valgrind fuzz guard clean
+
+all: $(TESTS:%=$(BUILD)/asan/%) guard
+
+$(BUILD)/asan/test_%: $(BUILD)/asan/test/core/test_%.o $(asan_OBJS) $(asan_SUPPORT)
+	$(CC) $(SANITIZE) -o $@ $^ -lcmocka $(LIBS)
+$(BUILD)/plain/test_%: $(BUILD)/plain/test/core/test_%.o $(plain_OBJS) $(plain_SUPPORT)
+	$(CC) -o $@ $^ -lcmocka $(LIBS)
+$(BUILD)/fuzz/fuzz_%: $(BUILD)/fuzz/test/fuzz/fuzz_%.o $(fuzz_OBJS)
+	$(CC) $(SANITIZE) -fsanitize=fuzzer -o $@ $^ $(LIBS)
+
+# The helper process of the local provider; the tests find it through SBX_GUARD.
+guard: $(BUILD)/sbx_guard
+$(BUILD)/sbx_guard: src/guard.c
+	@mkdir -p $(@D)
+	$(CC) $(CPPFLAGS) $(CFLAGS) -o $@ $<
+
+test: all
+	@set -e; for t in $(TESTS); do echo "== $$t"; SBX_GUARD=$(abspath $(BUILD))/sbx_guard $(BUILD)/asan/$$t; done
+
+valgrind: $(TESTS:%=$(BUILD)/plain/%) guard
+	@set -e; for t in $(TESTS); do echo "== $$t (valgrind)"; \
+	  SBX_GUARD=$(abspath $(BUILD))/sbx_guard SBX_VALGRIND=1 valgrind -q --leak-check=full \
+	    --show-leak-kinds=definite,indirect,possible --errors-for-leak-kinds=definite,indirect,possible \
+	    --track-fds=no --error-exitcode=99 --suppressions=test/core/valgrind.supp $(BUILD)/plain/$$t; done
+
+fuzz: $(FUZZERS:%=$(BUILD)/fuzz/%)
+	@set -e; for f in $(FUZZERS); do mkdir -p $(BUILD)/corpus/$$f; echo "== $$f"; \
+	  $(BUILD)/fuzz/$$f -max_total_time=$(FUZZ_SECONDS) -max_len=4096 -timeout=10 -verbosity=0 -print_final_stats=1 \
+	    $(BUILD)/corpus/$$f $(wildcard test/fuzz/corpus/$$f); done
+
+clean:
+	rm -rf $(BUILD)
+
+-include $(shell find $(BUILD) -name '*.d' 2>/dev/null)

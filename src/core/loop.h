@@ -1,0 +1,83 @@
+/* loop.h - what the core needs of libuv: timers, descriptor watches, pool work, deferred tasks, and
+ * an orderly end. With transfer.c (libcurl) and http.c above it this is the only place that calls
+ * uv_* functions.
+ *
+ * Invariant: user code runs only from the ready list, which is drained at the end of each loop
+ * callback, never from inside a libcurl callback and never from inside a call into the library. */
+#ifndef SBX_LOOP_H
+#define SBX_LOOP_H
+
+#include "sbx.h"
+
+/* Monotonic milliseconds, taken from the clock at the time of the call (not the loop's cached
+ * time). */
+uint64_t sbx_now_ms(void);
+
+/* ---- deferred tasks ---- */
+
+/* Embedded in its owner; queued at most once at a time; no allocation. */
+typedef struct sbx_task {
+  struct sbx_task *next;
+  struct sbx_task **prev_next; /* NULL when not queued */
+  void (*run)(struct sbx_task *task);
+} sbx_task;
+
+void sbx_task_init(sbx_task *task, void (*run)(sbx_task *task));
+/* Runs the task in this turn of the loop, after the current callback. No-op when queued already. */
+void sbx_loop_defer(sbx_loop *loop, sbx_task *task);
+void sbx_task_cancel(sbx_task *task);
+
+/* ---- timers ---- */
+
+/* Embedded in its owner; kept in one intrusive heap behind a single uv_timer_t, so that its owner
+ * can be freed at once after sbx_timer_stop(). No allocation. */
+typedef struct sbx_timer {
+  uint64_t due_ms;
+  struct sbx_timer *child, *sibling, *prev; /* heap links */
+  bool armed;
+  sbx_loop *loop;
+  void (*fire)(struct sbx_timer *timer);
+} sbx_timer;
+
+void sbx_timer_init(sbx_timer *timer, sbx_loop *loop, void (*fire)(sbx_timer *timer));
+/* (Re)arms it `delay_ms` from now; SBX_NO_TIMEOUT disarms. */
+void sbx_timer_start(sbx_timer *timer, uint64_t delay_ms);
+void sbx_timer_stop(sbx_timer *timer);
+
+/* ---- descriptor watches ---- */
+
+typedef struct sbx_watch sbx_watch;
+enum { SBX_READABLE = 1, SBX_WRITABLE = 2, SBX_FAILED = 4 };
+typedef void (*sbx_watch_fn)(void *arg, int events);
+
+/* Watches `fd` for SBX_READABLE and/or SBX_WRITABLE; level-triggered; hang-up counts as readable.
+ * Errors: SBX_ENOMEM, SBX_EINVAL. */
+int sbx_watch_start(sbx_watch **out, sbx_loop *loop, int fd, int events, sbx_watch_fn fn, void *arg,
+                    sbx_err *err);
+/* Changes what is watched for; 0 pauses. */
+void sbx_watch_set(sbx_watch *watch, int events);
+/* Ends it; `fn` is not called again and the caller may close the descriptor at once. NULL is fine.
+ */
+void sbx_watch_stop(sbx_watch *watch);
+
+/* ---- work on libuv's thread pool ---- */
+
+typedef struct sbx_work sbx_work;
+/* Runs `run(arg)` on the pool, then `done(arg)` on the loop. The work cannot be cancelled once
+ * started; sbx_loop_close() waits for it. Errors: SBX_ENOMEM. */
+int sbx_work_start(sbx_loop *loop, void (*run)(void *arg), void (*done)(void *arg), void *arg,
+                   sbx_err *err);
+
+/* ---- keeping the loop alive ---- */
+
+/* While at least one hold is taken, uv_run() does not return. */
+void sbx_loop_hold(sbx_loop *loop);
+void sbx_loop_release(sbx_loop *loop);
+bool sbx_loop_is_closing(const sbx_loop *loop);
+uv_loop_t *sbx_loop_uv(sbx_loop *loop);
+
+/* One slot for transfer.c's state, and how the loop ends it. */
+void *sbx_loop_transfer_state(sbx_loop *loop);
+void sbx_loop_set_transfer_state(sbx_loop *loop, void *state, void (*end)(void *state));
+
+#endif

@@ -1,0 +1,33 @@
+/* output.h - the bounded collector for a command's output.
+ *
+ * Keeps at most `max` bytes of the joined stream in order of arrival, and of each stream apart;
+ * counts what it drops. Memory stays bounded by three times the cap, whatever arrives. Bytes until
+ * the edge: nothing is decoded here, NUL bytes survive. */
+#ifndef SBX_OUTPUT_H
+#define SBX_OUTPUT_H
+
+#include "core/buf.h"
+
+typedef struct sbx_output sbx_output;
+
+/* `merged`: one joined stream only; sbx_output_add() then ignores its `stream` for keeping.
+ * `on_bytes` (may be NULL) sees everything, kept or not. NULL on out of memory. */
+sbx_output *sbx_output_new(size_t max, sbx_truncate truncate, bool merged, sbx_output_cb on_bytes,
+                           void *arg);
+void sbx_output_free(sbx_output *out);
+
+/* Takes bytes as they arrive. Returns 0 or SBX_ENOMEM (the bytes are then counted as dropped and
+ * the collector stays usable). */
+int sbx_output_add(sbx_output *out, sbx_stream stream, sbx_slice bytes);
+
+/* True when further bytes would only be counted: nobody listens, and every stream's kept part is
+ * full and cannot change. */
+bool sbx_output_is_full(const sbx_output *out);
+/* Counts bytes that were discarded unread; only when sbx_output_is_full(). */
+void sbx_output_skip(sbx_output *out, sbx_stream stream, uint64_t bytes);
+
+/* Views of what was kept, cut at UTF-8 boundaries; valid until the next add or the free. A joined
+ * head and tail are laid side by side in one buffer. SBX_ENOMEM when that needs memory. */
+int sbx_output_view(sbx_output *out, sbx_kept *joined, sbx_kept *std_out, sbx_kept *std_err);
+
+#endif

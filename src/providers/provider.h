@@ -1,0 +1,102 @@
+/* provider.h - the seam between the port's semantics (sandbox.c) and the wire (one file each).
+ *
+ * A provider holds wire steps only. It never retries an exec, never decides what a timeout means,
+ * never starts lazily: sandbox.c does that, once for all.
+ *
+ * Two objects: a `config` is what the user's options say (one per sbx_sandbox, immutable); a
+ * `session` is one sandbox at the provider, from open to close. A lost sandbox is replaced by a new
+ * session of the same config.
+ *
+ * Every function that returns an sbx_op starts an operation whose `done` is called once, from the
+ * ready list; NULL means out of memory, and nothing was started. Arguments are copied. A session
+ * outlives its ops, except when the loop ends. */
+#ifndef SBX_PROVIDER_H
+#define SBX_PROVIDER_H
+
+#include "core/json.h"
+#include "core/op.h"
+#include "core/output.h"
+
+typedef struct sbx_config sbx_config;   /* each provider's own struct */
+typedef struct sbx_session sbx_session; /* each provider's own struct */
+
+typedef enum sbx_liveness { SBX_ALIVE, SBX_GONE, SBX_LIVENESS_UNKNOWN } sbx_liveness;
+
+/* How a command ended, as far as the wire tells. `outcome` is SBX_EXITED or SBX_SIGNALLED; a reply
+ * that tells neither is an error of the op (SBX_EPROTO), never a guessed exit. */
+typedef struct sbx_exec_status {
+  sbx_outcome outcome;
+  int exit_code;
+  int signal_number;       /* 0 when unknown */
+  const char *signal_name; /* static text or NULL */
+  bool started;            /* the command may have run; valid also when the op failed */
+  bool background_killed;
+  bool tree_gone; /* the provider saw the whole process tree end */
+} sbx_exec_status;
+
+/* A regular file found by `list`. */
+typedef struct sbx_listing {
+  sbx_entry *entries; /* sbx_free() each path and the array */
+  size_t count;
+} sbx_listing;
+
+typedef struct sbx_provider {
+  const char *id;
+  uint32_t caps;
+  /* How much longer than the limit, which every exec carries to the provider, our own clock waits
+   * for the provider to keep it, in ms. 0: the provider keeps no clock of its own. */
+  uint32_t limit_margin_ms;
+  /* How long a kill may take before the answer is "unknown", in ms. */
+  uint32_t kill_budget_ms;
+
+  /* Checks the options, an object that holds the common members too (see sbx_provider_check_names).
+   * No I/O. */
+  int (*configure)(sbx_config **out, sbx_loop *loop, const sbx_json *options, sbx_err *err);
+  void (*config_free)(sbx_config *config);
+
+  /* A session that exists only here; NULL on out of memory. */
+  sbx_session *(*session_new)(sbx_config *config);
+  /* Frees the session; what is still open of it on this machine is released. Deletes nothing
+   * remote. */
+  void (*session_free)(sbx_session *session);
+  /* NULL before open has succeeded. */
+  const char *(*session_id)(const sbx_session *session);
+  /* Whether close() deletes it: false for a sandbox that was only attached to. */
+  bool (*session_owned)(const sbx_session *session);
+
+  /* Creates the sandbox. When it fails, or is aborted, something may still have been created;
+   * `close` then finds and removes it. */
+  sbx_op *(*open)(sbx_session *session, sbx_op_done done, void *arg);
+  /* Deletes what open made, or may have made; success when there is nothing (any more). */
+  sbx_op *(*close)(sbx_session *session, sbx_op_done done, void *arg);
+  sbx_op *(*probe)(sbx_session *session, sbx_liveness *out, sbx_op_done done, void *arg);
+
+  /* Runs one command. `spec` is checked and complete (timeout_ms and max_output_bytes set), is
+   * borrowed for the call; `out` and `status` live until the op is done. The op finishes when the
+   * command has ended and its output is complete. abort(SBX_ECANCELED) drops the connection and
+   * finishes soon, whatever the command does: sandbox.c uses it after kill had its chance. */
+  sbx_op *(*exec)(sbx_session *session, const sbx_exec_spec *spec, sbx_output *out,
+                  sbx_exec_status *status, sbx_op_done done, void *arg);
+  /* Ends the whole process tree of a running exec. Success: the kill was accepted; the exec op then
+   * finishes by itself. */
+  sbx_op *(*kill)(sbx_session *session, sbx_op *exec, sbx_op_done done, void *arg);
+
+  sbx_op *(*put)(sbx_session *session, sbx_slice path, sbx_slice bytes, sbx_op_done done,
+                 void *arg);
+  /* SBX_ENOTFOUND when there is no such file; `out` has its cap set. */
+  sbx_op *(*get)(sbx_session *session, sbx_slice path, sbx_buf *out, sbx_op_done done, void *arg);
+  /* NULL without SBX_CAP_LIST. */
+  sbx_op *(*list)(sbx_session *session, size_t max_entries, sbx_listing *out, sbx_op_done done,
+                  void *arg);
+} sbx_provider;
+
+extern const sbx_provider sbx_local_provider;
+
+/* The provider with this id, or NULL. */
+const sbx_provider *sbx_provider_find(const char *id);
+
+/* For configure(): SBX_EINVAL naming the first member of `options` that is neither common nor in
+ * `names` (NULL-terminated array). */
+int sbx_provider_check_names(const sbx_json *options, const char *const *names, sbx_err *err);
+
+#endif

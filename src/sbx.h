@@ -1,0 +1,269 @@
+/* sbx.h - the public C interface of cloudsandbox.
+ *
+ * One port, `sbx_sandbox`, over many places where code can run. Everything happens on one libuv
+ * loop that the caller owns and runs; every function here must be called on that loop's thread.
+ *
+ * Rules that hold for every function:
+ *  - Arguments are borrowed for the call only. What is needed later is copied.
+ *  - A function that can fail at once returns 0 or a negative code and fills `err` (may be NULL).
+ *    When it fails, its callback is never called.
+ *  - A callback is called exactly once, never from inside the function that started the call.
+ *    What a callback receives is valid until it returns.
+ *  - Messages never hold a secret. */
+#ifndef SBX_H
+#define SBX_H
+
+#include <stdbool.h>
+#include <stddef.h>
+#include <stdint.h>
+#include <uv.h>
+
+#ifdef __cplusplus
+extern "C" {
+#endif
+
+/* ---- errors --------------------------------------------------------------------------------- */
+
+/* X(name, number, public code, a repeat may succeed, default text)
+ * The public code is what JavaScript sees behind "ERR_SANDBOX_". EPATH shares INVALID_ARG's public
+ * code: it is the same mistake, about a path that leaves the workspace. */
+#define SBX_ERROR_MAP(X)                                                                           \
+  X(EINVAL, -1, "INVALID_ARG", false, "invalid argument")                                          \
+  X(EPATH, -2, "INVALID_ARG", false, "the path is not allowed")                                    \
+  X(EKEY, -3, "MISSING_KEY", false, "missing API key")                                             \
+  X(ELIBRARY, -4, "MISSING_LIBRARY", false, "a system library is missing")                         \
+  X(EBINARY, -5, "MISSING_BINARY", false, "a helper binary is missing")                            \
+  X(EAUTH, -6, "AUTH", false, "the provider refused the credentials")                              \
+  X(EFORBIDDEN, -7, "FORBIDDEN", false, "not permitted")                                           \
+  X(ENOTFOUND, -8, "NOT_FOUND", false, "not found")                                                \
+  X(ECONFLICT, -9, "CONFLICT", true, "conflict")                                                   \
+  X(ERATE, -10, "RATE_LIMITED", true, "rate limited")                                              \
+  X(EQUOTA, -11, "QUOTA", false, "quota exceeded")                                                 \
+  X(ETIMEOUT, -12, "TIMEOUT", true, "timed out")                                                   \
+  X(ELOST, -13, "LOST", false, "the sandbox is gone")                                              \
+  X(ENET, -14, "NETWORK", true, "network failure")                                                 \
+  X(ETLS, -15, "TLS", false, "TLS failure")                                                        \
+  X(EPROTO, -16, "PROTOCOL", false, "unexpected answer")                                           \
+  X(ETOOBIG, -17, "TOO_LARGE", false, "too large")                                                 \
+  X(EPROVIDER, -18, "PROVIDER", true, "the provider failed")                                       \
+  X(EUNSUPPORTED, -19, "UNSUPPORTED", false, "not supported")                                      \
+  X(ENOTREADY, -20, "NOT_READY", false, "not ready")                                               \
+  X(ECLOSED, -21, "CLOSED", false, "closed")                                                       \
+  X(EISOLATION, -22, "ISOLATION_UNAVAILABLE", false, "isolation is not available")                 \
+  X(ENOMEM, -23, "OUT_OF_MEMORY", true, "out of memory")                                           \
+  X(ECANCELED, -24, "CANCELED", false, "cancelled")
+
+enum {
+  SBX_OK = 0,
+#define X(name, number, code, retryable, text) SBX_##name = (number),
+  SBX_ERROR_MAP(X)
+#undef X
+};
+
+#define SBX_ERR_MESSAGE_MAX 1024
+
+/* An error by value: no allocation, so that running out of memory can always be reported. */
+typedef struct sbx_err {
+  int code;                          /* SBX_OK or one of the negative codes above */
+  int status;                        /* HTTP status, 0 where there was none */
+  bool may_have_run;                 /* the command may have started before this went wrong */
+  const char *provider;              /* provider id with static lifetime, or NULL */
+  char message[SBX_ERR_MESSAGE_MAX]; /* what happened and what to do next; NUL-terminated UTF-8 */
+} sbx_err;
+
+/* "EINVAL" for SBX_EINVAL; "" for a number that is not an error. */
+const char *sbx_err_name(int code);
+/* The public code without prefix: "INVALID_ARG" for SBX_EINVAL. */
+const char *sbx_err_public_code(int code);
+/* Whether the same call may succeed later without a change by the caller. */
+bool sbx_err_retryable(int code);
+
+/* ---- bytes ---------------------------------------------------------------------------------- */
+
+/* Borrowed bytes. Not NUL-terminated; `ptr` may be NULL when `len` is 0. */
+typedef struct sbx_slice {
+  const char *ptr;
+  size_t len;
+} sbx_slice;
+
+static inline sbx_slice sbx_slice_of(const char *ptr, size_t len) {
+  sbx_slice s = {ptr, len};
+  return s;
+}
+
+/* ---- loop ----------------------------------------------------------------------------------- */
+
+typedef struct sbx_loop sbx_loop;
+
+/* Makes the library's state on `uv`. Its handles are unreferenced while nothing is in flight, so an
+ * idle library never keeps uv_run() going. The caller ends it with sbx_loop_close().
+ * Errors: SBX_ENOMEM, or SBX_EINVAL when libuv refuses a handle. */
+int sbx_loop_new(sbx_loop **out, uv_loop_t *uv, sbx_err *err);
+
+/* Aborts what is in flight (callbacks are called with SBX_ECLOSED), frees the state in the loop's
+ * coming turns and then calls `closed`. Sandboxes must be freed before it is called or inside the
+ * callbacks that it causes; no remote sandbox is deleted. `closed` may be NULL. */
+void sbx_loop_close(sbx_loop *loop, void (*closed)(void *arg), void *arg);
+
+/* ---- sandbox -------------------------------------------------------------------------------- */
+
+typedef struct sbx_sandbox sbx_sandbox;
+/* One call in flight. Valid until its callback has returned. */
+typedef struct sbx_call sbx_call;
+
+#define SBX_NO_TIMEOUT UINT64_MAX
+#define SBX_MAX_OUTPUT_BYTES_DEFAULT ((size_t)1 << 20)
+
+/* What a provider can do; sbx_sandbox_capabilities(). */
+enum {
+  SBX_CAP_SEPARATE_STREAMS = 1u << 0, /* stdout and stderr apart */
+  SBX_CAP_TRUE_ORDER = 1u << 1,       /* merged output keeps the order in which it was written */
+  SBX_CAP_STDIN = 1u << 2,
+  SBX_CAP_CWD = 1u << 3,
+  SBX_CAP_KILL = 1u << 4,  /* a timeout ends the whole process tree */
+  SBX_CAP_LIST = 1u << 5,  /* sbx_sandbox_list() works */
+  SBX_CAP_LOCAL = 1u << 6, /* commands run on this machine */
+};
+
+/* Makes a sandbox object; no I/O, nothing is created yet.
+ *  provider      "local"
+ *  options_json  one JSON object, UTF-8. Common members: "defaultTimeoutMs" (integer, 30000),
+ *                "startTimeoutMs" (integer, 60000), "onLost" ("recreate" | "reject").
+ *                The rest belongs to the provider; see its file. Unknown members are refused.
+ * Errors: SBX_EINVAL, SBX_EKEY, SBX_EUNSUPPORTED (no such provider), SBX_ENOMEM. */
+int sbx_sandbox_new(sbx_sandbox **out, sbx_loop *loop, const char *provider, sbx_slice options_json,
+                    sbx_err *err);
+
+/* Frees the object. Calls in flight are aborted (their callbacks come with SBX_ECLOSED). Deletes
+ * nothing remote; a local workspace is removed. NULL is fine. */
+void sbx_sandbox_free(sbx_sandbox *sb);
+
+uint32_t sbx_sandbox_capabilities(const sbx_sandbox *sb);
+/* The provider's id of the running sandbox (local: the workspace's absolute path), or NULL before
+ * a start. Borrowed until the next call into the library. */
+const char *sbx_sandbox_id(const sbx_sandbox *sb);
+
+/* `err` is NULL on success. */
+typedef void (*sbx_done_cb)(void *arg, const sbx_err *err);
+
+/* Creates the sandbox. Lazy for every other function, so calling it is optional; idempotent;
+ * starts in flight are shared. After a close: SBX_ECLOSED. `out` may be NULL. */
+int sbx_sandbox_start(sbx_sandbox *sb, sbx_done_cb cb, void *arg, sbx_call **out, sbx_err *err);
+
+/* Refuses new calls at once, waits for the start and the calls in flight (it does not stop them),
+ * then deletes the sandbox exactly once. A failed delete reports its error, and a further close
+ * tries again. Closing what never started succeeds and sends nothing. */
+int sbx_sandbox_close(sbx_sandbox *sb, sbx_done_cb cb, void *arg, sbx_err *err);
+
+typedef enum sbx_exec_kind {
+  SBX_EXEC_SHELL, /* `text` is a command line for /bin/sh */
+  SBX_EXEC_CODE,  /* `text` is source text in `language` */
+  SBX_EXEC_ARGV,  /* `argv` is run without a shell */
+} sbx_exec_kind;
+
+typedef enum sbx_language { SBX_LANG_PYTHON, SBX_LANG_NODE } sbx_language;
+
+typedef enum sbx_stream { SBX_STDOUT, SBX_STDERR } sbx_stream;
+
+/* Which part of too much output is kept. */
+typedef enum sbx_truncate { SBX_KEEP_HEAD, SBX_KEEP_HEAD_AND_TAIL } sbx_truncate;
+
+typedef struct sbx_env_var {
+  sbx_slice name;  /* [A-Za-z_][A-Za-z0-9_]* */
+  sbx_slice value; /* no NUL */
+} sbx_env_var;
+
+/* Zero-initialize, then set what is needed. */
+typedef struct sbx_exec_spec {
+  sbx_exec_kind kind;
+  sbx_slice text;        /* SHELL and CODE; no NUL; no limit on the size */
+  sbx_language language; /* CODE */
+  const sbx_slice *argv; /* ARGV: at least one item, no NUL */
+  size_t argc;
+  sbx_slice cwd;          /* relative to the base directory; empty: the base directory */
+  const sbx_env_var *env; /* added to the sandbox's own environment */
+  size_t env_count;
+  sbx_slice stdin_bytes;   /* empty: /dev/null */
+  uint64_t timeout_ms;     /* 0: the sandbox's default; SBX_NO_TIMEOUT: none */
+  size_t max_output_bytes; /* bytes kept of each stream; 0: SBX_MAX_OUTPUT_BYTES_DEFAULT */
+  sbx_truncate truncate;
+  bool merge_streams; /* both streams through one pipe: exact order, everything in `output` only */
+} sbx_exec_spec;
+
+typedef enum sbx_outcome {
+  SBX_EXITED,    /* exit_code says how */
+  SBX_SIGNALLED, /* signal_name says which; exit_code is 128 + its number where known, else 137 */
+  SBX_TIMED_OUT, /* exit_code is 124 */
+  SBX_CANCELLED, /* exit_code is 130 */
+} sbx_outcome;
+
+/* What is known of the process tree after a timeout or a cancel. */
+typedef enum sbx_termination {
+  SBX_TERM_NONE,      /* nothing had to be ended */
+  SBX_TERM_CONFIRMED, /* the whole tree is gone */
+  SBX_TERM_REQUESTED, /* the kill was accepted, the end was not seen */
+  SBX_TERM_UNKNOWN,   /* the kill was refused or not answered */
+} sbx_termination;
+
+/* Kept bytes of one stream. `bytes.len + dropped` is what the command wrote. */
+typedef struct sbx_kept {
+  sbx_slice bytes; /* cut at a UTF-8 boundary where the text around the cut is UTF-8 */
+  uint64_t dropped;
+  size_t tail_at; /* SBX_KEEP_HEAD_AND_TAIL: where the gap is in `bytes`; else bytes.len */
+} sbx_kept;
+
+typedef struct sbx_exec_result {
+  sbx_outcome outcome;
+  int exit_code;
+  const char *signal_name; /* "SIGKILL", or NULL */
+  sbx_termination termination;
+  bool background_killed; /* processes that outlived the command were ended */
+  uint64_t duration_ms;
+  sbx_kept output; /* both streams in the order of arrival */
+  sbx_kept out;    /* stdout; empty with merge_streams */
+  sbx_kept err;    /* stderr; empty with merge_streams */
+} sbx_exec_result;
+
+/* `err` is NULL exactly when `result` is not. A non-zero exit, a timeout and a cancel are results.
+ */
+typedef void (*sbx_exec_cb)(void *arg, const sbx_err *err, const sbx_exec_result *result);
+/* Bytes as they arrive, at any split. Never called after sbx_exec_cb. */
+typedef void (*sbx_output_cb)(void *arg, sbx_stream stream, sbx_slice bytes);
+
+/* Runs one command. `on_output` may be NULL. */
+int sbx_sandbox_exec(sbx_sandbox *sb, const sbx_exec_spec *spec, sbx_output_cb on_output,
+                     sbx_exec_cb cb, void *arg, sbx_call **out, sbx_err *err);
+
+/* Creates or replaces a file, with its parent directories. */
+int sbx_sandbox_write(sbx_sandbox *sb, sbx_slice path, sbx_slice bytes, sbx_done_cb cb, void *arg,
+                      sbx_call **out, sbx_err *err);
+
+/* `bytes` is NULL when there is no such file (then `err` is NULL too). */
+typedef void (*sbx_read_cb)(void *arg, const sbx_err *err, const sbx_slice *bytes);
+
+/* Reads a whole file. More than `max_bytes` (0: 2 GiB) is SBX_ETOOBIG. */
+int sbx_sandbox_read(sbx_sandbox *sb, sbx_slice path, size_t max_bytes, sbx_read_cb cb, void *arg,
+                     sbx_call **out, sbx_err *err);
+
+typedef struct sbx_entry {
+  const char *path; /* relative to the base directory, '/' between parts; NUL-terminated */
+  uint64_t size;    /* bytes */
+} sbx_entry;
+
+typedef void (*sbx_list_cb)(void *arg, const sbx_err *err, const sbx_entry *entries, size_t count);
+
+/* Lists all regular files below the base directory, links left out. More than `max_entries` is
+ * SBX_ETOOBIG. Needs SBX_CAP_LIST, else SBX_EUNSUPPORTED. */
+int sbx_sandbox_list(sbx_sandbox *sb, size_t max_entries, sbx_list_cb cb, void *arg, sbx_call **out,
+                     sbx_err *err);
+
+/* Asks a call to end early. An exec ends the process tree and reports SBX_CANCELLED; every other
+ * call reports SBX_ECANCELED. A call that waits for the start gives up waiting; the start goes on.
+ * Cancelling twice is fine. */
+void sbx_call_cancel(sbx_call *call);
+
+#ifdef __cplusplus
+}
+#endif
+
+#endif
