@@ -1,0 +1,51 @@
+{
+  "variables": { "cjson_cflags%": "<!(pkg-config --cflags libcjson 2>/dev/null || true)" },
+  "target_defaults": {
+    "default_configuration": "Release",
+    "cflags": ["-fvisibility=hidden", "-fstack-protector-strong", "-ffunction-sections", "-fdata-sections"],
+    "cflags_c": ["-std=c17", "-Wall", "-Wextra", "-Wshadow"],
+    "defines": ["_GNU_SOURCE", "_FORTIFY_SOURCE=2"],
+    "xcode_settings": {
+      "GCC_SYMBOLS_PRIVATE_EXTERN": "YES",
+      "GCC_C_LANGUAGE_STANDARD": "c17",
+      "CLANG_CXX_LANGUAGE_STANDARD": "c++17",
+      "MACOSX_DEPLOYMENT_TARGET": "12.0"
+    }
+  },
+  "targets": [
+    {
+      "target_name": "sbx_core",
+      "type": "static_library",
+      "sources": ["<!@(node scripts/sources.mjs core)"],
+      "include_dirs": ["src"],
+      "cflags": ["<@(cjson_cflags)"]
+    },
+    {
+      "target_name": "sbx_guard",
+      "type": "executable",
+      "sources": ["src/guard.c"],
+      "include_dirs": ["src"]
+    },
+    {
+      "target_name": "cloudsandbox",
+      "dependencies": ["sbx_core", "sbx_guard", "<!(node -p \"require('node-addon-api').targets\"):node_addon_api"],
+      "sources": ["<!@(node scripts/sources.mjs binding)"],
+      "include_dirs": ["src"],
+      "defines": [
+        "NAPI_VERSION=8",
+        "NODE_ADDON_API_DISABLE_DEPRECATED",
+        "NODE_API_SWALLOW_UNTHROWABLE_EXCEPTIONS"
+      ],
+      "cflags_cc": ["-std=c++17", "-Wall", "-Wextra"],
+      "libraries": ["<!@(pkg-config --libs libcjson 2>/dev/null || echo -lcjson)"],
+      "conditions": [
+        ["OS=='linux'", {
+          "ldflags": [
+            "-Wl,-z,relro,-z,now", "-Wl,--exclude-libs,ALL", "-Wl,-Bsymbolic", "-Wl,--gc-sections"
+          ],
+          "libraries": ["-ldl"]
+        }]
+      ]
+    }
+  ]
+}

@@ -1,0 +1,53 @@
+// Builds the native addon from source. Runs as npm's install script and by `npm run build`.
+//
+// node-gyp downloads Node's headers when it is not told where they are; they usually stand beside
+// the node binary already, so that folder is passed and the build needs no network.
+import { spawnSync } from "node:child_process";
+import { existsSync } from "node:fs";
+import { createRequire } from "node:module";
+import path from "node:path";
+
+const root = path.resolve(import.meta.dirname, "..");
+
+function findNodeGyp() {
+  const fromNpm = process.env.npm_config_node_gyp;
+  if (fromNpm && existsSync(fromNpm)) return fromNpm;
+  const prefix = path.resolve(process.execPath, "..", "..");
+  const bundled = path.join(prefix, "lib/node_modules/npm/node_modules/node-gyp/bin/node-gyp.js");
+  if (existsSync(bundled)) return bundled;
+  try {
+    return createRequire(import.meta.url).resolve("node-gyp/bin/node-gyp.js");
+  } catch {
+    return undefined;
+  }
+}
+
+function fail(message) {
+  console.error(`cloudsandbox: ${message}`);
+  process.exit(1);
+}
+
+const nodeGyp = findNodeGyp();
+if (!nodeGyp) fail("node-gyp was not found; it comes with npm. Run `npm run build` with npm installed.");
+
+const args = [nodeGyp, "rebuild"];
+const prefix = path.resolve(process.execPath, "..", "..");
+if (existsSync(path.join(prefix, "include", "node", "node_api.h"))) args.push(`--nodedir=${prefix}`);
+if (process.env.npm_config_loglevel !== "verbose") args.push("--loglevel=error");
+
+const result = spawnSync(process.execPath, args, {
+  cwd: root,
+  stdio: "inherit",
+  env: { ...process.env, JOBS: process.env.JOBS ?? "max" },
+});
+if (result.status !== 0) {
+  fail(
+    "the native part could not be built. It needs a C17/C++17 compiler, make, python3 and the " +
+      "headers of libcurl and cJSON:\n" +
+      "  Debian, Ubuntu  apt-get install build-essential python3 pkg-config libcurl4-openssl-dev libcjson-dev\n" +
+      "  Fedora          dnf install gcc gcc-c++ make python3 pkgconf libcurl-devel cjson-devel\n" +
+      "  Alpine          apk add build-base python3 pkgconf curl-dev cjson-dev linux-headers\n" +
+      "  macOS           xcode-select --install && brew install pkgconf cjson\n" +
+      "then run: npm rebuild cloudsandbox",
+  );
+}
