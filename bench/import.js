@@ -1,0 +1,33 @@
+// What `import "cloudsandbox"` costs over a bare Node start: whole processes, in turn, medians.
+import { spawnSync } from "node:child_process";
+import { median, mib, ms, row } from "./stats.js";
+
+const root = new URL("..", import.meta.url);
+const report = "process.stdout.write(JSON.stringify({ rss: process.memoryUsage().rss, extra: globalThis.extra }))";
+const programs = {
+  bare: report,
+  import: `import "cloudsandbox"; ${report}`,
+  binary:
+    `const t = performance.now(); const m = { exports: {} }; ` +
+    `process.dlopen(m, ${JSON.stringify(new URL("build/Release/cloudsandbox.node", root).pathname)}); ` +
+    `globalThis.extra = performance.now() - t; ${report}`,
+};
+
+/** @type {Record<string, { wall: number[], rss: number[], extra: number[] }>} */
+const seen = {};
+for (let round = 0; round < 41; round++) {
+  for (const [name, program] of Object.entries(programs)) {
+    const start = performance.now();
+    const child = spawnSync(process.execPath, ["--input-type=module", "-e", program], { cwd: root });
+    const wall = performance.now() - start;
+    const { rss, extra } = JSON.parse(child.stdout.toString());
+    const entry = (seen[name] ??= { wall: [], rss: [], extra: [] });
+    if (round === 0) continue;
+    entry.wall.push(wall);
+    entry.rss.push(rss);
+    entry.extra.push(extra);
+  }
+}
+row("import over a bare start, median", ms(median(seen.import.wall) - median(seen.bare.wall)), "15 ms");
+row("RSS over a bare start, median", mib(median(seen.import.rss) - median(seen.bare.rss)), "6 MB");
+row("loading the native binary, median", ms(median(seen.binary.extra)), "3 ms");
