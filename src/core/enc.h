@@ -10,6 +10,16 @@ int sbx_base64_encode(sbx_buf *out, sbx_slice bytes);
  * SBX_EINVAL, and `out` is then unchanged in length. */
 int sbx_base64_decode(sbx_buf *out, sbx_slice text);
 
+/* What stands at the start of a text. */
+typedef enum sbx_utf8 {
+  SBX_UTF8_VALID,   /* a whole sequence */
+  SBX_UTF8_INVALID, /* bytes that no continuation can make valid */
+  SBX_UTF8_CUT,     /* the text ends inside a sequence that is valid so far */
+} sbx_utf8;
+
+/* Looks at the start of `s`, which must not be empty; `len` is the length of the sequence or of the
+ * maximal invalid part (1 to 4). */
+sbx_utf8 sbx_utf8_step(sbx_slice s, size_t *len);
 bool sbx_utf8_valid(sbx_slice s);
 /* Appends `s` with each maximal invalid part replaced by U+FFFD, as the WHATWG decoder does. */
 int sbx_utf8_append_lossy(sbx_buf *out, sbx_slice s);
