@@ -20,6 +20,7 @@ typedef struct sbx_task {
   struct sbx_task *next;
   struct sbx_task **prev_next; /* NULL when not queued */
   void (*run)(struct sbx_task *task);
+  sbx_loop *loop; /* where it is queued */
 } sbx_task;
 
 void sbx_task_init(sbx_task *task, void (*run)(sbx_task *task));
@@ -47,6 +48,8 @@ void sbx_timer_stop(sbx_timer *timer);
 /* ---- descriptor watches ---- */
 
 typedef struct sbx_watch sbx_watch;
+/* SBX_FAILED comes alone, when the descriptor reports an error; the watch is then paused until
+ * sbx_watch_set(). */
 enum { SBX_READABLE = 1, SBX_WRITABLE = 2, SBX_FAILED = 4 };
 typedef void (*sbx_watch_fn)(void *arg, int events);
 
@@ -62,7 +65,6 @@ void sbx_watch_stop(sbx_watch *watch);
 
 /* ---- work on libuv's thread pool ---- */
 
-typedef struct sbx_work sbx_work;
 /* Runs `run(arg)` on the pool, then `done(arg)` on the loop. The work cannot be cancelled once
  * started; sbx_loop_close() waits for it. Errors: SBX_ENOMEM. */
 int sbx_work_start(sbx_loop *loop, void (*run)(void *arg), void (*done)(void *arg), void *arg,
@@ -70,13 +72,20 @@ int sbx_work_start(sbx_loop *loop, void (*run)(void *arg), void (*done)(void *ar
 
 /* ---- keeping the loop alive ---- */
 
-/* While at least one hold is taken, uv_run() does not return. */
+/* While at least one hold is taken, uv_run() does not return. Timers and watches alone do not keep
+ * the loop alive; queued tasks and pool work do. */
 void sbx_loop_hold(sbx_loop *loop);
 void sbx_loop_release(sbx_loop *loop);
 bool sbx_loop_is_closing(const sbx_loop *loop);
 uv_loop_t *sbx_loop_uv(sbx_loop *loop);
 
-/* One slot for transfer.c's state, and how the loop ends it. */
+/* `scope(arg, body, body_arg)` is called around each draining of the ready list that has something
+ * to run, and must call `body(body_arg)` exactly once; a host puts what its callbacks need around
+ * it (Node: a callback scope). NULL takes it away. */
+typedef void (*sbx_loop_scope_fn)(void *arg, void (*body)(void *body_arg), void *body_arg);
+void sbx_loop_set_scope(sbx_loop *loop, sbx_loop_scope_fn scope, void *arg);
+
+/* One slot for transfer.c's state, and how the loop ends it: once, when no op is live any more. */
 void *sbx_loop_transfer_state(sbx_loop *loop);
 void sbx_loop_set_transfer_state(sbx_loop *loop, void *state, void (*end)(void *state));
 

@@ -36,6 +36,7 @@ struct sbx_op {
   sbx_task task;
   sbx_op *next, *prev; /* the loop's list of live ops */
   sbx_err err;         /* err.code is SBX_OK after a success */
+  unsigned aborted;    /* bit per reason that was passed to the class */
   bool finished;
 };
 
