@@ -4,8 +4,6 @@
  * half-decoded can be taken for a result. */
 #include "core/enc.h"
 
-#include "core/alloc.h"
-
 #include <stdint.h>
 #include <string.h>
 
@@ -96,4 +94,143 @@ size_t sbx_utf8_skip_continuation(sbx_slice s) {
       return 0;
   }
   return n;
+}
+
+/* ---- base64 ---- */
+
+static const char base64_digits[] =
+    "ABCDEFGHIJKLMNOPQRSTUVWXYZabcdefghijklmnopqrstuvwxyz0123456789+/";
+
+int sbx_base64_encode(sbx_buf *out, sbx_slice bytes) {
+  if (bytes.len / 3 >= SIZE_MAX / 4 - 1)
+    return out->error = out->error ? out->error : SBX_ETOOBIG;
+  if (bytes.len == 0 || sbx_buf_reserve(out, (bytes.len + 2) / 3 * 4) != SBX_OK)
+    return out->error;
+  for (size_t at = 0; at < bytes.len; at += 3) {
+    size_t have = bytes.len - at < 3 ? bytes.len - at : 3;
+    uint32_t group = 0;
+    for (size_t i = 0; i < 3; i++)
+      group = group << 8 | (i < have ? (unsigned char)bytes.ptr[at + i] : 0);
+    char quad[4];
+    for (size_t i = 0; i < 4; i++)
+      quad[i] = i <= have ? base64_digits[group >> (18 - 6 * i) & 63] : '=';
+    sbx_buf_append(out, quad, sizeof quad);
+  }
+  return out->error;
+}
+
+/* 0 to 63, or -1. */
+static int base64_value(char c) {
+  if (c >= 'A' && c <= 'Z')
+    return c - 'A';
+  if (c >= 'a' && c <= 'z')
+    return c - 'a' + 26;
+  if (c >= '0' && c <= '9')
+    return c - '0' + 52;
+  return c == '+' ? 62 : c == '/' ? 63 : -1;
+}
+
+/* Counts digits and padding; false when another character, or a digit behind padding, is found. */
+static bool base64_count(sbx_slice text, size_t *digits, size_t *pads) {
+  *digits = *pads = 0;
+  for (size_t i = 0; i < text.len; i++) {
+    char c = text.ptr[i];
+    if (c == '\r' || c == '\n')
+      continue;
+    if (c == '=')
+      ++*pads;
+    else if (base64_value(c) < 0 || *pads)
+      return false;
+    else
+      ++*digits;
+  }
+  return true;
+}
+
+int sbx_base64_decode(sbx_buf *out, sbx_slice text) {
+  size_t digits, pads;
+  if (out->error)
+    return out->error;
+  if (!base64_count(text, &digits, &pads) || digits % 4 == 1 ||
+      (pads && (pads > 2 || (digits + pads) % 4 != 0)))
+    return SBX_EINVAL;
+  size_t len = digits / 4 * 3 + (digits % 4 ? digits % 4 - 1 : 0);
+  size_t before = out->len;
+  if (len == 0 || sbx_buf_reserve(out, len) != SBX_OK)
+    return out->error;
+  uint32_t bits = 0; /* the last `have` bits are not yet written */
+  unsigned have = 0;
+  for (size_t i = 0; i < text.len; i++) {
+    int value = base64_value(text.ptr[i]);
+    if (value < 0)
+      continue;
+    bits = (bits << 6 | (uint32_t)value) & 0xFFFF;
+    have += 6;
+    if (have >= 8) {
+      have -= 8;
+      sbx_buf_append_char(out, (char)(bits >> have & 0xFF));
+    }
+  }
+  if (bits & ((1u << have) - 1)) {
+    /* Two texts would stand for the same bytes. */
+    sbx_buf_truncate(out, before);
+    return SBX_EINVAL;
+  }
+  return out->error;
+}
+
+/* ---- percent-encoding ---- */
+
+static bool is_unreserved(char c) {
+  return (c >= 'A' && c <= 'Z') || (c >= 'a' && c <= 'z') || (c >= '0' && c <= '9') || c == '-' ||
+         c == '.' || c == '_' || c == '~';
+}
+
+static int percent_encode(sbx_buf *out, sbx_slice s, char also_plain) {
+  static const char hex[] = "0123456789ABCDEF";
+  for (size_t i = 0; i < s.len; i++) {
+    unsigned char c = (unsigned char)s.ptr[i];
+    if (is_unreserved(s.ptr[i]) || s.ptr[i] == also_plain) {
+      sbx_buf_append_char(out, s.ptr[i]);
+    } else {
+      char escape[3] = {'%', hex[c >> 4], hex[c & 15]};
+      sbx_buf_append(out, escape, sizeof escape);
+    }
+  }
+  return out->error;
+}
+
+int sbx_percent_encode(sbx_buf *out, sbx_slice s) {
+  return percent_encode(out, s, '-');
+}
+
+int sbx_percent_encode_path(sbx_buf *out, sbx_slice s) {
+  return percent_encode(out, s, '/');
+}
+
+int sbx_hex_value(char c) {
+  if (c >= '0' && c <= '9')
+    return c - '0';
+  if (c >= 'a' && c <= 'f')
+    return c - 'a' + 10;
+  return c >= 'A' && c <= 'F' ? c - 'A' + 10 : -1;
+}
+
+int sbx_percent_decode(sbx_buf *out, sbx_slice s) {
+  size_t before = out->len;
+  for (size_t i = 0; i < s.len; i++) {
+    char c = s.ptr[i];
+    if (c == '%') {
+      int high = s.len - i > 2 ? sbx_hex_value(s.ptr[i + 1]) : -1;
+      int low = high < 0 ? -1 : sbx_hex_value(s.ptr[i + 2]);
+      if (low < 0) {
+        sbx_buf_truncate(out, before);
+        return SBX_EINVAL;
+      }
+      c = (char)(high << 4 | low);
+      i += 2;
+    }
+    sbx_buf_append_char(out, c);
+  }
+  return out->error;
 }

@@ -29,6 +29,9 @@ size_t sbx_utf8_floor(sbx_slice s);
 /* How many bytes at the start of `s` are the rest of a sequence that began before it (0 to 3). */
 size_t sbx_utf8_skip_continuation(sbx_slice s);
 
+/* 0 to 15, or -1 for what is no hexadecimal digit. */
+int sbx_hex_value(char c);
+
 /* RFC 3986 unreserved characters stand for themselves, all other bytes become %XX. */
 int sbx_percent_encode(sbx_buf *out, sbx_slice s);
 /* The same, but '/' stands for itself. */
