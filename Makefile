@@ -32,7 +32,7 @@ endef
 $(foreach f,asan plain fuzz,$(eval $(call flavour,$(f))))
 
 .SECONDARY:
-.PHONY: all test valgrind fuzz guard clean
+.PHONY: all test valgrind fuzz guard tidy clean
 
 all: $(TESTS:%=$(BUILD)/asan/%) guard
 
@@ -62,6 +62,9 @@ fuzz: $(FUZZERS:%=$(BUILD)/fuzz/%)
 	@set -e; for f in $(FUZZERS); do mkdir -p $(BUILD)/corpus/$$f; echo "== $$f"; \
 	  $(BUILD)/fuzz/$$f -max_total_time=$(FUZZ_SECONDS) -max_len=4096 -timeout=10 -verbosity=0 -print_final_stats=1 \
 	    $(BUILD)/corpus/$$f $(wildcard test/fuzz/corpus/$$f); done
+
+tidy:
+	clang-tidy --quiet $(CORE) src/guard.c -- $(CPPFLAGS) -std=c17
 
 clean:
 	rm -rf $(BUILD)
