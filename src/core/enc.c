@@ -4,6 +4,8 @@
  * half-decoded can be taken for a result. */
 #include "core/enc.h"
 
+#include "core/alloc.h"
+
 #include <stdint.h>
 #include <string.h>
 
@@ -44,8 +46,9 @@ static size_t utf8_valid_prefix(sbx_slice s, size_t *bad) {
   size_t at = 0;
   *bad = 0;
   while (at < s.len) {
-    size_t len;
-    if (sbx_utf8_step(sbx_slice_skip(s, at), &len) != SBX_UTF8_VALID) {
+    size_t len = 1; /* most text is ASCII */
+    if ((unsigned char)s.ptr[at] >= 0x80 &&
+        sbx_utf8_step(sbx_slice_skip(s, at), &len) != SBX_UTF8_VALID) {
       *bad = len;
       break;
     }
@@ -102,21 +105,24 @@ static const char base64_digits[] =
     "ABCDEFGHIJKLMNOPQRSTUVWXYZabcdefghijklmnopqrstuvwxyz0123456789+/";
 
 int sbx_base64_encode(sbx_buf *out, sbx_slice bytes) {
-  if (bytes.len / 3 >= SIZE_MAX / 4 - 1)
-    return out->error = out->error ? out->error : SBX_ETOOBIG;
-  if (bytes.len == 0 || sbx_buf_reserve(out, (bytes.len + 2) / 3 * 4) != SBX_OK)
+  size_t groups = bytes.len / 3 + (bytes.len % 3 != 0);
+  size_t len;
+  if (!sbx_size_mul(&len, groups, 4))
+    return out->error ? out->error : (out->error = SBX_ETOOBIG);
+  if (len == 0 || sbx_buf_reserve(out, len) != SBX_OK)
     return out->error;
+  char *to = out->ptr + out->len;
   for (size_t at = 0; at < bytes.len; at += 3) {
     size_t have = bytes.len - at < 3 ? bytes.len - at : 3;
     uint32_t group = 0;
     for (size_t i = 0; i < 3; i++)
       group = group << 8 | (i < have ? (unsigned char)bytes.ptr[at + i] : 0);
-    char quad[4];
     for (size_t i = 0; i < 4; i++)
-      quad[i] = i <= have ? base64_digits[group >> (18 - 6 * i) & 63] : '=';
-    sbx_buf_append(out, quad, sizeof quad);
+      *to++ = i <= have ? base64_digits[group >> (18 - 6 * i) & 63] : '=';
   }
-  return out->error;
+  *to = '\0';
+  out->len += len;
+  return SBX_OK;
 }
 
 /* 0 to 63, or -1. */
@@ -155,28 +161,28 @@ int sbx_base64_decode(sbx_buf *out, sbx_slice text) {
       (pads && (pads > 2 || (digits + pads) % 4 != 0)))
     return SBX_EINVAL;
   size_t len = digits / 4 * 3 + (digits % 4 ? digits % 4 - 1 : 0);
-  size_t before = out->len;
   if (len == 0 || sbx_buf_reserve(out, len) != SBX_OK)
     return out->error;
+  char *to = out->ptr + out->len;
   uint32_t bits = 0; /* the last `have` bits are not yet written */
   unsigned have = 0;
   for (size_t i = 0; i < text.len; i++) {
     int value = base64_value(text.ptr[i]);
     if (value < 0)
       continue;
-    bits = (bits << 6 | (uint32_t)value) & 0xFFFF;
+    bits = bits << 6 | (uint32_t)value;
     have += 6;
     if (have >= 8) {
       have -= 8;
-      sbx_buf_append_char(out, (char)(bits >> have & 0xFF));
+      *to++ = (char)(bits >> have & 0xFF);
     }
   }
-  if (bits & ((1u << have) - 1)) {
-    /* Two texts would stand for the same bytes. */
-    sbx_buf_truncate(out, before);
-    return SBX_EINVAL;
-  }
-  return out->error;
+  /* Bits left over must be zero: else two texts would stand for the same bytes. */
+  bool canonical = (bits & ((1u << have) - 1)) == 0;
+  if (canonical)
+    out->len += len;
+  out->ptr[out->len] = '\0';
+  return canonical ? SBX_OK : SBX_EINVAL;
 }
 
 /* ---- percent-encoding ---- */
