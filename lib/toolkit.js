@@ -1,0 +1,149 @@
+// Toolkits: what an agent is given to get tools. SandboxToolkit makes the four tools for any object
+// that has the seven members of a CloudSandbox; the classes below it only make that object.
+//
+// Invariant: a toolkit holds one sandbox for its whole life and getTools() does no I/O, so giving an
+// agent tools that it never calls costs nothing.
+import { SandboxError } from "./errors.js";
+import { LocalSandbox } from "./local.js";
+import { asyncDispose, checkNames } from "./options.js";
+import { sandboxTools } from "./tools.js";
+
+/** @import { CloudSandbox, LocalSandboxOptions, SandboxTool, ToolDef } from "../types/index.js" */
+
+const METHODS = /** @type {const} */ (["start", "run", "shell", "writeFile", "readFile", "close"]);
+/** The longest tool name, `sandbox_<name>_write_file`, must not pass 64 characters. */
+const TOOLKIT_NAME = /^[a-z0-9_-]{1,45}$/;
+/** Names that differ from the provider's id, because the id says how and the tools say where. */
+const NAMES = new Map([["unix-local", "local"]]);
+
+/** Base class of everything that has a name and gives tools. */
+export class Toolkit {
+  constructor() {
+    if (new.target === Toolkit) throw new TypeError("Toolkit is abstract: extend it with a `name` and getTools()");
+  }
+
+  /** @returns {ToolDef[]} */
+  getTools() {
+    throw new TypeError(`${this.constructor.name} does not implement getTools()`);
+  }
+}
+
+/**
+ * The four tools of one sandbox.
+ *
+ * @template {CloudSandbox} [T=CloudSandbox]
+ */
+export class SandboxToolkit extends Toolkit {
+  /** @type {T} */
+  #sandbox;
+  /** @type {string} */
+  #name;
+
+  /**
+   * @param {T} sandbox
+   * @param {{ name?: string }} [options]
+   */
+  constructor(sandbox, options = {}) {
+    super();
+    this.#sandbox = checkSandbox(sandbox, new.target.name);
+    checkNames(options, ["name"], new.target.name);
+    this.#name = options.name === undefined ? defaultName(sandbox.providerId) : checkName(options.name);
+  }
+
+  /** "sandbox-" and the name; with "_" for "-" it is the prefix of the tools' names. */
+  get name() {
+    return `sandbox-${this.#name}`;
+  }
+
+  /** @returns {SandboxTool[]} */
+  getTools() {
+    return sandboxTools(this.#sandbox, this.name.replaceAll("-", "_"));
+  }
+
+  getSandbox() {
+    return this.#sandbox;
+  }
+
+  /** Closes the sandbox: its own rules for calls in flight and repeated calls hold. */
+  async close() {
+    await this.#sandbox.close();
+  }
+
+  [asyncDispose]() {
+    return this.close();
+  }
+}
+
+/**
+ * The four tools of a new LocalSandbox, named `sandbox_local_*`.
+ *
+ * @extends {SandboxToolkit<LocalSandbox>}
+ */
+export class LocalSandboxToolkit extends SandboxToolkit {
+  /** @param {LocalSandboxOptions} [options] */
+  constructor(options) {
+    super(new LocalSandbox(options), { name: "local" });
+  }
+}
+
+/**
+ * All tools of some toolkits by name; of two tools with one name, the later one.
+ *
+ * @param {Iterable<{ getTools(): ToolDef[] }>} toolkits
+ * @returns {Record<string, ToolDef>}
+ */
+export function collectToolkitTools(toolkits) {
+  return Object.fromEntries([...toolkits].flatMap((toolkit) => toolkit.getTools().map((tool) => [tool.name, tool])));
+}
+
+/**
+ * Name, description and parameter names of each tool, for a prompt or a listing.
+ *
+ * @param {Record<string, ToolDef>} library
+ */
+export function describeToolLibrary(library) {
+  return Object.values(library).map(({ name, description, parameters }) => ({
+    name,
+    description,
+    parameters: Object.keys(/** @type {any} */ (parameters)?.shape ?? {}),
+  }));
+}
+
+/**
+ * Returns `sandbox` when it has the seven members of the port, whatever its class.
+ *
+ * @template {CloudSandbox} T
+ * @param {T} sandbox
+ * @param {string} where
+ * @returns {T}
+ */
+export function checkSandbox(sandbox, where) {
+  const object = /** @type {any} */ (sandbox);
+  const wanted = `a CloudSandbox has providerId, ${METHODS.join(", ")}`;
+  if (typeof object !== "object" || object === null) throw invalid(`${where}: the sandbox must be an object; ${wanted}`);
+  if (typeof object.providerId !== "string") throw invalid(`${where}: the sandbox's \`providerId\` must be a string; ${wanted}`);
+  const missing = METHODS.filter((method) => typeof object[method] !== "function");
+  if (missing.length === 0) return sandbox;
+  throw invalid(`${where}: the sandbox has no function \`${missing.join("`, `")}\`; ${wanted}`);
+}
+
+/** @param {string} providerId */
+function defaultName(providerId) {
+  const name = NAMES.get(providerId) ?? providerId;
+  if (TOOLKIT_NAME.test(name)) return name;
+  throw invalid(
+    `SandboxToolkit: providerId ${JSON.stringify(name.slice(0, 60))} cannot be part of a tool's name; ` +
+      "give one in the options: { name } of 1 to 45 characters a-z, 0-9, `_`, `-`",
+  );
+}
+
+/** @param {string} name */
+function checkName(name) {
+  if (typeof name === "string" && TOOLKIT_NAME.test(name)) return name;
+  throw invalid("SandboxToolkit: `name` must have 1 to 45 characters a-z, 0-9, `_` or `-`");
+}
+
+/** @param {string} message */
+function invalid(message) {
+  return new SandboxError(message, { code: "ERR_SANDBOX_INVALID_ARG" });
+}

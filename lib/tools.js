@@ -1,0 +1,280 @@
+// Tools for an agent: plain objects that Agentium, the Vercel AI SDK and Mastra take as they are, and
+// that other frameworks need one line for. defineTool() makes one; sandboxTools() makes the four that
+// every sandbox gets.
+//
+// Invariant: arguments are checked inside execute() too, because some frameworks hand over what the
+// model wrote; and whatever fails becomes one sentence that a model can act on, since it sees no more.
+import { PathSecurityError, SandboxError } from "./errors.js";
+import { checkNames } from "./options.js";
+import { isRecord, objectSchema } from "./schema.js";
+
+/** @import { CloudSandbox, RunResult, SandboxTool, ToolConfig, ToolEffect } from "../types/index.js" */
+
+/** Longest `timeoutSeconds` of a tool; more is cut to this. */
+const MAX_TIMEOUT_SECONDS = 3600;
+/** Longest and only form of tool name that every framework and model API takes. */
+const TOOL_NAME = /^[A-Za-z0-9_-]{1,64}$/;
+const FILE_NOT_FOUND = "[file not found]";
+
+const TOOL_OPTIONS = [
+  "name", "description", "parameters", "execute", "rawJsonSchema", "cache", "sandbox", "requiresApproval",
+  "strict", "inputExamples", "toModelOutput", "effect",
+];
+const EFFECTS = ["execute", "write", "read"];
+
+/** Where a sandbox runs, in words for the model. Only what is known to be isolated may be called so. */
+const PLACES = new Map([["unix-local", "on the host computer, which is not isolated"]]);
+
+/**
+ * Makes a tool. `parameters` is a JSON Schema object, which the tool then checks itself, or a Zod or
+ * Standard Schema object, which stays as it is and is checked by the framework.
+ *
+ * @param {ToolConfig} config
+ * @returns {SandboxTool}
+ */
+export function defineTool(config) {
+  if (!isRecord(config)) throw invalid("defineTool: the definition must be an object");
+  checkNames(config, TOOL_OPTIONS, "defineTool");
+  checkToolOptions(config);
+  const where = `defineTool "${config.name}"`;
+  const { name, description, parameters, execute, rawJsonSchema, ...rest } = config;
+  if (isParser(parameters)) {
+    const raw = rawJsonSchema && { rawJsonSchema };
+    return { id: name, name, description, parameters, inputSchema: parameters, ...raw, ...rest, execute };
+  }
+  if (!isRecord(parameters)) throw invalid(`${where}: \`parameters\` must be a JSON Schema, Zod or Standard Schema object`);
+  const schema = objectSchema(parameters, { where });
+  return tool({ name, description, schema, ...(rawJsonSchema && { rawJsonSchema }), ...rest }, execute);
+}
+
+/**
+ * The four tools of a sandbox, in the order run, shell, write_file, read_file. Every call makes new
+ * objects over the same sandbox.
+ *
+ * @param {CloudSandbox} sandbox
+ * @param {string} prefix such as "sandbox_local"
+ * @returns {SandboxTool[]}
+ */
+export function sandboxTools(sandbox, prefix) {
+  const place = PLACES.get(sandbox.providerId) ?? "in the sandbox";
+  const result =
+    'Returns JSON: {"output": standard output and error together, "exitCode": 0 on success, ' +
+    '"timedOut" or "outputTruncated": true when so}.';
+  const state = "Every call starts a new process in the working directory; only files stay for later calls.";
+  return [
+    sandboxTool(`${prefix}_run`, "execute", RUN, `Run source code ${place}. ${state} ${result}`, async (args, signal) => {
+      const { code, language, timeoutSeconds } = args;
+      return resultText(await sandbox.run(code, given({ language, timeoutSeconds, signal })));
+    }),
+    sandboxTool(`${prefix}_shell`, "execute", SHELL, `Run a command line with the shell ${place}. ${state} ${result}`, async (args, signal) => {
+      const { command, timeoutSeconds } = args;
+      return resultText(await sandbox.shell(command, given({ timeoutSeconds, signal })));
+    }),
+    sandboxTool(`${prefix}_write_file`, "write", WRITE_FILE, `Create or replace a file ${place}; missing folders are made. Returns "ok".`, async (args, signal) => {
+      const { path, contents, encoding = "utf8" } = args;
+      await sandbox.writeFile(path, contents, encoding, ...(signal ? [{ signal }] : []));
+      return "ok";
+    }),
+    sandboxTool(`${prefix}_read_file`, "read", READ_FILE, `Read a whole file ${place}. Returns its content, or "${FILE_NOT_FOUND}".`, async (args, signal) => {
+      const { path, encoding = "utf8" } = args;
+      return contentText(await sandbox.readFile(path, encoding, ...(signal ? [{ signal }] : [])));
+    }),
+  ];
+}
+
+const TIMEOUT_SECONDS = {
+  type: "number",
+  exclusiveMinimum: 0,
+  maximum: MAX_TIMEOUT_SECONDS,
+  description: "Stop after this many seconds; 30 when omitted, unless the sandbox was set up otherwise.",
+};
+const RUN = {
+  code: { type: "string", description: "Source text to run." },
+  language: {
+    type: "string",
+    enum: ["python", "node", "shell"],
+    description: "What runs it; python when omitted, unless the sandbox was made for another language.",
+  },
+  timeoutSeconds: TIMEOUT_SECONDS,
+};
+const SHELL = {
+  command: { type: "string", description: "Command line for the sandbox's shell." },
+  timeoutSeconds: TIMEOUT_SECONDS,
+};
+const WRITE_FILE = {
+  path: { type: "string", description: "Where to write; a relative path starts at the working directory." },
+  contents: { type: "string", description: "Text, or base64 when `encoding` says so." },
+  encoding: { type: "string", enum: ["utf8", "base64"], description: "How `contents` is encoded; utf8 when omitted." },
+};
+const READ_FILE = {
+  path: { type: "string", description: "File to read; a relative path starts at the working directory." },
+  encoding: { type: "string", enum: ["utf8", "base64"], description: "How to return it; utf8 when omitted." },
+};
+const OPTIONAL = ["language", "timeoutSeconds", "encoding"];
+
+/**
+ * @param {string} name
+ * @param {ToolEffect} effect
+ * @param {Record<string, object>} properties
+ * @param {string} description
+ * @param {(args: any, signal: AbortSignal | undefined) => Promise<string>} body
+ * @returns {SandboxTool}
+ */
+function sandboxTool(name, effect, properties, description, body) {
+  const required = Object.keys(properties).filter((key) => !OPTIONAL.includes(key));
+  const json = { type: "object", properties, required, additionalProperties: false };
+  const schema = objectSchema(json, { where: name, prepare: { timeoutSeconds: tolerantTimeout } });
+  // `sandbox: false`: Agentium must not run the function from its source text, which would lose `body`.
+  return tool({ name, description, schema, sandbox: false, effect }, async (args, ctx, extra) => {
+    const signal = signalOf(ctx, extra);
+    signal?.throwIfAborted();
+    try {
+      return await body(args, signal);
+    } catch (error) {
+      if (signal?.aborted && error === signal.reason) throw error;
+      throw explained(name, effect, error);
+    }
+  });
+}
+
+/**
+ * @param {{ name: string, description: string, schema: any, [option: string]: unknown }} definition
+ * @param {(args: any, ctx?: any, extra?: any) => any} body
+ * @returns {any}
+ */
+function tool({ name, description, schema, ...options }, body) {
+  /** @param {unknown} args @param {unknown} [ctx] @param {unknown} [extra] */
+  async function execute(args, ctx, extra) {
+    return body(schema.parse(args), ctx, extra);
+  }
+  return { id: name, name, description, parameters: schema, inputSchema: schema, rawJsonSchema: schema, ...options, execute };
+}
+
+/**
+ * Numeric text counts as a number, and what is too long is cut to the maximum: both are a model's
+ * slips with a plain meaning.
+ *
+ * @param {unknown} value
+ */
+function tolerantTimeout(value) {
+  const numeric = typeof value === "string" && /^\s*[+-]?(\d+\.?\d*|\.\d+)\s*$/.test(value);
+  const number = numeric ? Number(value) : value;
+  return typeof number === "number" && Number.isFinite(number) ? Math.min(number, MAX_TIMEOUT_SECONDS) : number;
+}
+
+/**
+ * The signal that stops a call: Agentium, LangChain and Anthropic have `signal` in the context, the AI
+ * SDK and Mastra `abortSignal`, OpenAI Agents `signal` in a third argument.
+ *
+ * @param {any} ctx
+ * @param {any} extra
+ * @returns {AbortSignal | undefined}
+ */
+function signalOf(ctx, extra) {
+  const candidates = [ctx?.signal, ctx?.abortSignal, extra?.signal, extra?.abortSignal];
+  return candidates.find((candidate) => candidate instanceof AbortSignal);
+}
+
+/**
+ * The options that have a value.
+ *
+ * @template {Record<string, unknown>} T
+ * @param {T} options
+ * @returns {Partial<T>}
+ */
+function given(options) {
+  return /** @type {Partial<T>} */ (
+    Object.fromEntries(Object.entries(options).filter(([, value]) => value !== undefined))
+  );
+}
+
+/** @param {RunResult} result */
+function resultText(result) {
+  if (typeof result?.output === "string") return JSON.stringify(result);
+  throw protocolError("the sandbox's answer has no `output` text");
+}
+
+/** @param {string | null} content */
+function contentText(content) {
+  if (content === null || content === undefined) return FILE_NOT_FOUND;
+  if (typeof content === "string") return content;
+  throw protocolError("the sandbox's answer is neither text nor null");
+}
+
+/**
+ * The error with what a model needs to decide on a repeat. What the sandbox did not say stays unknown.
+ *
+ * @param {string} name
+ * @param {ToolEffect} effect
+ * @param {any} cause
+ */
+function explained(name, effect, cause) {
+  const known = typeof cause?.mayHaveRun === "boolean" && typeof cause?.code === "string";
+  const what = String(cause?.message ?? cause).trim().slice(0, 1500);
+  const message = `${name} failed: ${/[.!?]$/.test(what) ? what : `${what}.`} ${advice(effect, known ? cause : undefined)}`;
+  const Kind = cause instanceof PathSecurityError ? PathSecurityError : SandboxError;
+  const { code, provider, status, retryable, mayHaveRun } = known
+    ? cause
+    : { code: "ERR_SANDBOX_PROVIDER", retryable: false, mayHaveRun: effect !== "read" };
+  return new Kind(message, { code, provider, status, retryable, mayHaveRun, cause });
+}
+
+/**
+ * @param {ToolEffect} effect
+ * @param {SandboxError} [error]
+ */
+function advice(effect, error) {
+  if (error && !error.mayHaveRun) {
+    const again = error.retryable || error.code === "ERR_SANDBOX_LOST";
+    const done = { execute: "Nothing was run", write: "Nothing was written", read: "Nothing was read" }[effect];
+    return again ? `${done}; repeating the call is safe.` : `${done}; repeating the same call will not help.`;
+  }
+  return {
+    execute: "The command may have run: check its effects before repeating it.",
+    write: "The file may have been written; writing it again is safe.",
+    read: "Reading again is safe.",
+  }[effect];
+}
+
+/** @param {any} config */
+function checkToolOptions(config) {
+  const where = "defineTool";
+  const rules = /** @type {[string, boolean, (value: any) => boolean, string][]} */ ([
+    ["name", true, (value) => typeof value === "string" && TOOL_NAME.test(value), "1 to 64 letters, digits, `_` or `-`"],
+    ["description", true, (value) => typeof value === "string" && value !== "", "a text that is not empty"],
+    ["execute", true, (value) => typeof value === "function", "a function"],
+    ["rawJsonSchema", false, isRecord, "an object"],
+    ["cache", false, (value) => value?.ttl > 0, "an object with a positive `ttl` in milliseconds"],
+    ["sandbox", false, (value) => typeof value === "boolean" || isRecord(value), "a boolean or an object"],
+    ["requiresApproval", false, (value) => ["boolean", "function"].includes(typeof value), "a boolean or a function"],
+    ["strict", false, (value) => typeof value === "boolean", "a boolean"],
+    ["inputExamples", false, (value) => Array.isArray(value) && value.every(isRecord), "an array of objects"],
+    ["toModelOutput", false, (value) => typeof value === "function", "a function"],
+    ["effect", false, (value) => EFFECTS.includes(value), `one of ${EFFECTS.join(", ")}`],
+  ]);
+  for (const [name, required, holds, words] of rules) {
+    if (config[name] === undefined ? required : !holds(config[name])) {
+      throw invalid(`${where}: \`${name}\` must be ${words}`);
+    }
+  }
+}
+
+/**
+ * Whether `parameters` brings its own parser: Zod 3 and 4, and Standard Schema objects.
+ *
+ * @param {any} parameters
+ */
+function isParser(parameters) {
+  if (parameters === null || !["object", "function"].includes(typeof parameters)) return false;
+  return typeof parameters.safeParse === "function" || "~standard" in parameters || "_zod" in parameters;
+}
+
+/** @param {string} message */
+function invalid(message) {
+  return new SandboxError(message, { code: "ERR_SANDBOX_INVALID_ARG" });
+}
+
+/** @param {string} message */
+function protocolError(message) {
+  return new SandboxError(message, { code: "ERR_SANDBOX_PROTOCOL", mayHaveRun: true });
+}
