@@ -1,0 +1,267 @@
+/* transfer.c - curl_multi_socket_action() driven by the watches and one timer of an sbx_loop.
+ *
+ * libcurl says through two callbacks what it waits for; they only start and stop watches and the
+ * timer. What happened is told to it from our own loop callbacks, each followed by a look for
+ * transfers that have ended.
+ *
+ * Invariant: owners are called, and handles removed, only outside of libcurl (`inside` is false).
+ */
+#include "core/transfer.h"
+
+#include "core/alloc.h"
+#include "core/err.h"
+
+#include <assert.h>
+
+/* Connections that are kept open with nothing to do. */
+#define IDLE_CONNECTIONS_MAX 16L
+
+typedef struct pool pool;
+
+typedef struct sock {
+  struct sock *next, *prev;
+  pool *pool;
+  curl_socket_t fd;
+  int events; /* what libcurl waits for */
+  sbx_watch *watch;
+} sock;
+
+struct pool {
+  sbx_loop *loop;
+  const sbx_curl *curl;
+  CURLM *multi;
+  sbx_timer timer;
+  sock *socks;
+  sbx_transfer *active;
+  bool inside;
+};
+
+/* ---- what has ended ---- */
+
+static void unlink_transfer(pool *p, sbx_transfer *t) {
+  if (t->prev != NULL)
+    t->prev->next = t->next;
+  else
+    p->active = t->next;
+  if (t->next != NULL)
+    t->next->prev = t->prev;
+  t->next = t->prev = NULL;
+  t->active = false;
+}
+
+static void remove_transfer(pool *p, sbx_transfer *t) {
+  assert(!p->inside);
+  unlink_transfer(p, t);
+  p->inside = true;
+  p->curl->multi_remove_handle(p->multi, t->easy);
+  p->inside = false;
+}
+
+static void finish_transfer(pool *p, sbx_transfer *t, CURLcode result) {
+  remove_transfer(p, t);
+  t->done(t, result);
+}
+
+static sbx_transfer *transfer_of(pool *p, CURL *easy) {
+  char *owner = NULL;
+  p->curl->easy_getinfo(easy, CURLINFO_PRIVATE, &owner);
+  return (sbx_transfer *)(void *)owner;
+}
+
+static sbx_transfer *first_failed(pool *p) {
+  sbx_transfer *t = p->active;
+  while (t != NULL && !t->failed)
+    t = t->next;
+  return t;
+}
+
+static void reap(pool *p) {
+  CURLMsg *message;
+  int left = 0;
+  while ((message = p->curl->multi_info_read(p->multi, &left)) != NULL) {
+    if (message->msg != CURLMSG_DONE)
+      continue;
+    /* The message does not outlive the removal of its handle. */
+    CURLcode result = message->data.result;
+    sbx_transfer *t = transfer_of(p, message->easy_handle);
+    if (t != NULL)
+      finish_transfer(p, t, result);
+  }
+  sbx_transfer *failed;
+  while ((failed = first_failed(p)) != NULL)
+    finish_transfer(p, failed, CURLE_OUT_OF_MEMORY);
+}
+
+static void act(pool *p, curl_socket_t fd, int events) {
+  int running = 0;
+  assert(!p->inside);
+  p->inside = true;
+  CURLMcode rc = p->curl->multi_socket_action(p->multi, fd, events, &running);
+  p->inside = false;
+  if (rc != CURLM_OK && rc != CURLM_BAD_SOCKET) {
+    /* The library can tell nothing about single transfers any more. */
+    for (sbx_transfer *t = p->active; t != NULL; t = t->next)
+      t->failed = true;
+  }
+  reap(p);
+}
+
+/* ---- what libcurl waits for ---- */
+
+/* An error of the descriptor is passed on as readiness: libcurl then reads what came before it and
+ * finds the error by itself, where its error bit would end the transfer unread. */
+static void on_socket_event(void *arg, int events) {
+  sock *s = arg;
+  if (events & SBX_FAILED) {
+    events = s->events;
+    sbx_watch_set(s->watch, events);
+  }
+  int mask = ((events & SBX_READABLE) ? CURL_CSELECT_IN : 0) |
+             ((events & SBX_WRITABLE) ? CURL_CSELECT_OUT : 0);
+  act(s->pool, s->fd, mask);
+}
+
+static void on_timeout(sbx_timer *timer) {
+  pool *p = (pool *)(void *)((char *)timer - offsetof(pool, timer));
+  act(p, CURL_SOCKET_TIMEOUT, 0);
+}
+
+static int on_curl_timer(CURLM *multi, long timeout_ms, void *arg) {
+  pool *p = arg;
+  (void)multi;
+  sbx_timer_start(&p->timer, timeout_ms < 0 ? SBX_NO_TIMEOUT : (uint64_t)timeout_ms);
+  return 0;
+}
+
+static void free_sock(sock *s) {
+  pool *p = s->pool;
+  if (s->prev != NULL)
+    s->prev->next = s->next;
+  else
+    p->socks = s->next;
+  if (s->next != NULL)
+    s->next->prev = s->prev;
+  sbx_watch_stop(s->watch);
+  sbx_free(s);
+}
+
+/* Old libraries may call twice for a new descriptor without the pointer assigned to it. */
+static sock *find_sock(pool *p, curl_socket_t fd) {
+  sock *s = p->socks;
+  while (s != NULL && s->fd != fd)
+    s = s->next;
+  return s;
+}
+
+static sock *new_sock(pool *p, curl_socket_t fd, int events) {
+  sock *s = sbx_calloc(1, sizeof *s);
+  if (s == NULL)
+    return NULL;
+  s->pool = p;
+  s->fd = fd;
+  s->events = events;
+  if (sbx_watch_start(&s->watch, p->loop, fd, events, on_socket_event, s, NULL) != SBX_OK) {
+    sbx_free(s);
+    return NULL;
+  }
+  s->next = p->socks;
+  if (s->next != NULL)
+    s->next->prev = s;
+  p->socks = s;
+  p->curl->multi_assign(p->multi, fd, s);
+  return s;
+}
+
+static int on_curl_socket(CURL *easy, curl_socket_t fd, int what, void *arg, void *assigned) {
+  pool *p = arg;
+  sock *s = assigned != NULL ? assigned : find_sock(p, fd);
+  if (what == CURL_POLL_REMOVE) {
+    if (s != NULL) {
+      p->curl->multi_assign(p->multi, fd, NULL);
+      free_sock(s);
+    }
+    return 0;
+  }
+  int events =
+      ((what & CURL_POLL_IN) ? SBX_READABLE : 0) | ((what & CURL_POLL_OUT) ? SBX_WRITABLE : 0);
+  if (s != NULL) {
+    s->events = events;
+    sbx_watch_set(s->watch, events);
+  } else if (new_sock(p, fd, events) == NULL) {
+    /* An error returned from here would end all transfers: only this one has to. */
+    sbx_transfer *t = transfer_of(p, easy);
+    if (t != NULL)
+      t->failed = true;
+    sbx_timer_start(&p->timer, 0);
+  }
+  return 0;
+}
+
+/* ---- the pool of a loop ---- */
+
+static void free_pool(void *state) {
+  pool *p = state;
+  assert(p->active == NULL);
+  if (p->multi != NULL)
+    p->curl->multi_cleanup(p->multi);
+  while (p->socks != NULL)
+    free_sock(p->socks);
+  sbx_timer_stop(&p->timer);
+  sbx_free(p);
+}
+
+static pool *new_pool(sbx_loop *loop, const sbx_curl *curl) {
+  pool *p = sbx_calloc(1, sizeof *p);
+  if (p == NULL)
+    return NULL;
+  p->loop = loop;
+  p->curl = curl;
+  sbx_timer_init(&p->timer, loop, on_timeout);
+  p->multi = curl->multi_init();
+  if (p->multi == NULL) {
+    sbx_free(p);
+    return NULL;
+  }
+  curl->multi_setopt(p->multi, CURLMOPT_SOCKETFUNCTION, on_curl_socket);
+  curl->multi_setopt(p->multi, CURLMOPT_SOCKETDATA, p);
+  curl->multi_setopt(p->multi, CURLMOPT_TIMERFUNCTION, on_curl_timer);
+  curl->multi_setopt(p->multi, CURLMOPT_TIMERDATA, p);
+  curl->multi_setopt(p->multi, CURLMOPT_PIPELINING, CURLPIPE_MULTIPLEX);
+  curl->multi_setopt(p->multi, CURLMOPT_MAXCONNECTS, IDLE_CONNECTIONS_MAX);
+  return p;
+}
+
+int sbx_transfer_start(sbx_transfer *transfer, sbx_loop *loop, CURL *easy,
+                       void (*done)(sbx_transfer *transfer, CURLcode result), sbx_err *err) {
+  const sbx_curl *curl = NULL;
+  int code = sbx_curl_get(&curl, err);
+  if (code != SBX_OK)
+    return code;
+  pool *p = sbx_loop_transfer_state(loop);
+  if (p == NULL) {
+    p = new_pool(loop, curl);
+    if (p == NULL)
+      return sbx_err_set(err, SBX_ENOMEM, NULL);
+    sbx_loop_set_transfer_state(loop, p, free_pool);
+  }
+  assert(!p->inside && !transfer->active);
+  *transfer = (sbx_transfer){.easy = easy, .done = done, .active = true, .next = p->active};
+  curl->easy_setopt(easy, CURLOPT_PRIVATE, transfer);
+  p->inside = true;
+  CURLMcode rc = curl->multi_add_handle(p->multi, easy);
+  p->inside = false;
+  if (rc != CURLM_OK) {
+    transfer->active = false;
+    return sbx_err_set(err, SBX_ENOMEM, "libcurl cannot start a transfer: %s",
+                       curl->multi_strerror(rc));
+  }
+  if (p->active != NULL)
+    p->active->prev = transfer;
+  p->active = transfer;
+  return SBX_OK;
+}
+
+void sbx_transfer_stop(sbx_transfer *transfer, sbx_loop *loop) {
+  if (transfer->active)
+    remove_transfer(sbx_loop_transfer_state(loop), transfer);
+}

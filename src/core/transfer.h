@@ -1,0 +1,30 @@
+/* transfer.h - libcurl's transfers on an sbx_loop: one multi handle per loop, made at first use.
+ *
+ * A transfer's owner is never called from inside a libcurl function: `done` comes after the library
+ * has returned. What libcurl itself calls (write, header and pre-request functions of the easy
+ * handle) must not start, stop or free anything; it may only take bytes and return. */
+#ifndef SBX_TRANSFER_H
+#define SBX_TRANSFER_H
+
+#include "core/curl_dl.h"
+#include "core/loop.h"
+
+/* Embedded in its owner. */
+typedef struct sbx_transfer {
+  CURL *easy;
+  void (*done)(struct sbx_transfer *transfer, CURLcode result);
+  struct sbx_transfer *next, *prev; /* the active ones of the loop */
+  bool active;
+  bool failed; /* a descriptor of it could not be watched */
+} sbx_transfer;
+
+/* Starts `easy`, which is set up but for CURLOPT_PRIVATE and stays the caller's. `done` is called
+ * once, unless sbx_transfer_stop() comes first; the easy handle may be freed in it.
+ * Errors: SBX_ELIBRARY, SBX_ENOMEM. */
+int sbx_transfer_start(sbx_transfer *transfer, sbx_loop *loop, CURL *easy,
+                       void (*done)(sbx_transfer *transfer, CURLcode result), sbx_err *err);
+/* Ends it without `done`; its connection is closed unless the transfer shares it. A transfer that
+ * is not active is left alone. */
+void sbx_transfer_stop(sbx_transfer *transfer, sbx_loop *loop);
+
+#endif
