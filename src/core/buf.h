@@ -24,6 +24,14 @@ bool sbx_slice_has_nul(sbx_slice s);
 /* From `at` (clamped) on. */
 sbx_slice sbx_slice_skip(sbx_slice s, size_t at);
 
+/* ASCII only, whatever the locale. */
+static inline bool sbx_is_digit(char c) {
+  return c >= '0' && c <= '9';
+}
+static inline bool sbx_is_letter(char c) {
+  return (c >= 'a' && c <= 'z') || (c >= 'A' && c <= 'Z');
+}
+
 typedef struct sbx_buf {
   char *ptr; /* NUL-terminated once something was appended; NULL before */
   size_t len;

@@ -131,7 +131,7 @@ static int base64_value(char c) {
     return c - 'A';
   if (c >= 'a' && c <= 'z')
     return c - 'a' + 26;
-  if (c >= '0' && c <= '9')
+  if (sbx_is_digit(c))
     return c - '0' + 52;
   return c == '+' ? 62 : c == '/' ? 63 : -1;
 }
@@ -188,8 +188,7 @@ int sbx_base64_decode(sbx_buf *out, sbx_slice text) {
 /* ---- percent-encoding ---- */
 
 static bool is_unreserved(char c) {
-  return (c >= 'A' && c <= 'Z') || (c >= 'a' && c <= 'z') || (c >= '0' && c <= '9') || c == '-' ||
-         c == '.' || c == '_' || c == '~';
+  return sbx_is_letter(c) || sbx_is_digit(c) || c == '-' || c == '.' || c == '_' || c == '~';
 }
 
 static int percent_encode(sbx_buf *out, sbx_slice s, char also_plain) {
@@ -215,7 +214,7 @@ int sbx_percent_encode_path(sbx_buf *out, sbx_slice s) {
 }
 
 int sbx_hex_value(char c) {
-  if (c >= '0' && c <= '9')
+  if (sbx_is_digit(c))
     return c - '0';
   if (c >= 'a' && c <= 'f')
     return c - 'a' + 10;

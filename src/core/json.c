@@ -208,7 +208,7 @@ static int read_string(reader *r, const char **out) {
 
 static size_t digits_length(sbx_slice s) {
   size_t n = 0;
-  while (n < s.len && s.ptr[n] >= '0' && s.ptr[n] <= '9')
+  while (n < s.len && sbx_is_digit(s.ptr[n]))
     n++;
   return n;
 }
