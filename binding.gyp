@@ -1,5 +1,8 @@
 {
-  "variables": { "cjson_cflags%": "<!(pkg-config --cflags libcjson 2>/dev/null || true)" },
+  "variables": {
+    "cjson_cflags%": "<!(pkg-config --cflags libcjson 2>/dev/null || true)",
+    "package_version%": "<!(node -p \"require('./package.json').version\")"
+  },
   "target_defaults": {
     "default_configuration": "Release",
     "cflags": ["-fvisibility=hidden", "-fstack-protector-strong", "-ffunction-sections", "-fdata-sections"],
@@ -32,11 +35,12 @@
       "sources": ["<!@(node scripts/sources.mjs binding)"],
       "include_dirs": ["src"],
       "defines": [
+        "SBX_VERSION=\"<(package_version)\"",
         "NAPI_VERSION=8",
         "NODE_ADDON_API_DISABLE_DEPRECATED",
         "NODE_API_SWALLOW_UNTHROWABLE_EXCEPTIONS"
       ],
-      "cflags_cc": ["-std=c++17", "-Wall", "-Wextra"],
+      "cflags_cc": ["-std=c++17", "-Wall", "-Wextra", "-Wshadow"],
       "libraries": ["<!@(pkg-config --libs libcjson 2>/dev/null || echo -lcjson)"],
       "conditions": [
         ["OS=='linux'", {

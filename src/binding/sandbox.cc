@@ -1,0 +1,207 @@
+/* sandbox.cc - the JavaScript class over sbx_sandbox: arguments in, Promises out.
+ *
+ * Every method reads all of its arguments before it makes a Call, and no JavaScript runs between
+ * the last of them and the core's function, which copies what it needs.
+ *
+ * Invariant: `sandbox_` is set exactly while the object is in its environment's list. */
+#include "binding/sandbox.h"
+
+#include "binding/env.h"
+#include "binding/values.h"
+
+extern "C" {
+#include "core/err.h"
+}
+
+namespace sbx {
+
+namespace {
+
+constexpr napi_type_tag kTypeTag = {0x6f0c1a5d92b84e37, 0xa3e7d41b58f60c92};
+
+/* An Error that carries the plain error object as its member `sbx`. */
+void ThrowError(Napi::Env env, const sbx_err &err) {
+  Napi::Error error = Napi::Error::New(env, err.message);
+  napi_value plain = MakeError(env, err);
+  if (plain != nullptr)
+    error.Set("sbx", plain);
+  error.ThrowAsJavaScriptException();
+}
+
+} // namespace
+
+Napi::Function Sandbox::Define(Napi::Env env) {
+  return DefineClass(env, "Sandbox",
+                     {
+                         InstanceMethod<&Sandbox::Start>("start"),
+                         InstanceMethod<&Sandbox::Exec>("exec"),
+                         InstanceMethod<&Sandbox::Write>("write"),
+                         InstanceMethod<&Sandbox::Read>("read"),
+                         InstanceMethod<&Sandbox::List>("list"),
+                         InstanceMethod<&Sandbox::Close>("close"),
+                         InstanceMethod<&Sandbox::Cancel>("cancel"),
+                         InstanceAccessor<&Sandbox::Id>("id"),
+                         InstanceAccessor<&Sandbox::Capabilities>("capabilities"),
+                     });
+}
+
+Sandbox *Sandbox::Unwrap(Napi::Object object) {
+  napi_env env = object.Env();
+  bool is_ours = false;
+  void *self = nullptr;
+  if (napi_check_object_type_tag(env, object, &kTypeTag, &is_ours) == napi_ok && is_ours &&
+      napi_unwrap(env, object, &self) == napi_ok)
+    return static_cast<Sandbox *>(self);
+  if (!Napi::Env(env).IsExceptionPending())
+    napi_throw_type_error(env, nullptr, "cloudsandbox: the receiver is not a native Sandbox");
+  return nullptr;
+}
+
+Sandbox::Sandbox(const Napi::CallbackInfo &info) : ObjectWrap(info) {
+  Napi::Env env = info.Env();
+  if (env.IsExceptionPending())
+    return;
+  Text provider, options;
+  if (!provider.Read(env, info[0], "provider") || !options.Read(env, info[1], "options"))
+    return;
+  if (provider.HasNul()) {
+    ThrowType(env, "provider", "a string without U+0000");
+    return;
+  }
+  auto *addon = env.GetInstanceData<AddonData>();
+  sbx_err err = {};
+  sbx_loop *loop = addon->Loop(env, &err);
+  if (loop == nullptr ||
+      sbx_sandbox_new(&sandbox_, loop, provider.CString(), options.Slice(), &err) != SBX_OK) {
+    sandbox_ = nullptr;
+    ThrowError(env, err);
+    return;
+  }
+  addon_ = addon;
+  addon_->Add(this);
+  if (napi_type_tag_object(env, info.This(), &kTypeTag) != napi_ok)
+    ThrowType(env, "this", "a new object");
+}
+
+Sandbox::~Sandbox() {
+  Release();
+}
+
+void Sandbox::Release() {
+  if (sandbox_ == nullptr)
+    return;
+  addon_->Remove(this);
+  sbx_sandbox_free(sandbox_);
+  sandbox_ = nullptr;
+}
+
+/* The first argument of every method that makes a call is its id. */
+Call *Sandbox::NewCall(const Napi::CallbackInfo &info, Napi::Value on_output) {
+  uint64_t id = 0;
+  if (!ReadCount(info.Env(), info[0], "callId", &id))
+    return nullptr;
+  return Call::New(info.Env(), this, id, on_output);
+}
+
+/* `call` is NULL when an exception is pending. */
+template <typename Begin> Napi::Value Sandbox::Run(Call *call, Begin begin) {
+  if (call == nullptr)
+    return Napi::Value();
+  sbx_err err = {};
+  int status = sandbox_ != nullptr
+                   ? begin(&err)
+                   : sbx_err_set(&err, SBX_ECLOSED, "the sandbox is closed: the process is ending");
+  return call->Started(status, err);
+}
+
+Napi::Value Sandbox::Start(const Napi::CallbackInfo &info) {
+  Call *call = NewCall(info);
+  return Run(call, [&](sbx_err *err) {
+    return sbx_sandbox_start(sandbox_, Call::OnDone, call, call->Handle(), err);
+  });
+}
+
+Napi::Value Sandbox::Exec(const Napi::CallbackInfo &info) {
+  Napi::Env env = info.Env();
+  Napi::Value on_output = info[2];
+  if (on_output.IsUndefined())
+    on_output = Napi::Value();
+  else if (!on_output.IsFunction()) {
+    ThrowType(env, "onOutput", "a function");
+    return Napi::Value();
+  }
+  ExecArgs args;
+  if (!args.Read(env, info[1]))
+    return Napi::Value();
+  Call *call = NewCall(info, on_output);
+  return Run(call, [&](sbx_err *err) {
+    return sbx_sandbox_exec(sandbox_, args.Spec(), call->HasOutput() ? Call::OnOutput : nullptr,
+                            Call::OnExec, call, call->Handle(), err);
+  });
+}
+
+Napi::Value Sandbox::Write(const Napi::CallbackInfo &info) {
+  Text path;
+  sbx_slice bytes = {};
+  if (!path.Read(info.Env(), info[1], "path") || !ReadBytes(info.Env(), info[2], "bytes", &bytes))
+    return Napi::Value();
+  Call *call = NewCall(info);
+  return Run(call, [&](sbx_err *err) {
+    return sbx_sandbox_write(sandbox_, path.Slice(), bytes, Call::OnDone, call, call->Handle(),
+                             err);
+  });
+}
+
+Napi::Value Sandbox::Read(const Napi::CallbackInfo &info) {
+  Text path;
+  uint64_t max_bytes = 0;
+  if (!path.Read(info.Env(), info[1], "path") ||
+      !ReadCount(info.Env(), info[2], "maxBytes", &max_bytes))
+    return Napi::Value();
+  Call *call = NewCall(info);
+  return Run(call, [&](sbx_err *err) {
+    return sbx_sandbox_read(sandbox_, path.Slice(), static_cast<size_t>(max_bytes), Call::OnRead,
+                            call, call->Handle(), err);
+  });
+}
+
+Napi::Value Sandbox::List(const Napi::CallbackInfo &info) {
+  uint64_t max_entries = 0;
+  if (!ReadCount(info.Env(), info[1], "maxEntries", &max_entries))
+    return Napi::Value();
+  Call *call = NewCall(info);
+  return Run(call, [&](sbx_err *err) {
+    return sbx_sandbox_list(sandbox_, static_cast<size_t>(max_entries), Call::OnList, call,
+                            call->Handle(), err);
+  });
+}
+
+Napi::Value Sandbox::Close(const Napi::CallbackInfo &info) {
+  Call *call = Call::New(info.Env(), this, 0, Napi::Value());
+  return Run(call,
+             [&](sbx_err *err) { return sbx_sandbox_close(sandbox_, Call::OnDone, call, err); });
+}
+
+void Sandbox::Cancel(const Napi::CallbackInfo &info) {
+  uint64_t id = 0;
+  if (!ReadCount(info.Env(), info[0], "callId", &id))
+    return;
+  for (Call *call = calls_; call != nullptr; call = call->Next()) {
+    if (call->Id() != id)
+      continue;
+    call->Cancel();
+    return;
+  }
+}
+
+Napi::Value Sandbox::Id(const Napi::CallbackInfo &info) {
+  const char *id = sandbox_ != nullptr ? sbx_sandbox_id(sandbox_) : nullptr;
+  return Napi::Value(info.Env(), MakeText(info.Env(), id));
+}
+
+Napi::Value Sandbox::Capabilities(const Napi::CallbackInfo &info) {
+  return Napi::Number::New(info.Env(),
+                           sandbox_ != nullptr ? sbx_sandbox_capabilities(sandbox_) : 0);
+}
+
+} // namespace sbx
