@@ -12,7 +12,7 @@ CFLAGS := -std=c17 -g -O1 -fno-omit-frame-pointer -fvisibility=hidden -fstack-pr
 SANITIZE := -fsanitize=address,undefined -fno-sanitize-recover=all
 LIBS := -lcjson -luv -ldl -lpthread
 
-CORE := $(wildcard src/core/*.c src/providers/*.c) src/sandbox.c
+CORE := $(wildcard src/core/*.c src/providers/*.c src/sandbox*.c)
 SUPPORT := $(wildcard test/core/support/*.c)
 TESTS := $(patsubst test/core/%.c,%,$(wildcard test/core/test_*.c))
 FUZZERS := $(patsubst test/fuzz/%.c,%,$(wildcard test/fuzz/fuzz_*.c))

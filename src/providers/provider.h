@@ -9,7 +9,9 @@
  *
  * Every function that returns an sbx_op starts an operation whose `done` is called once, from the
  * ready list; NULL means out of memory, and nothing was started. Arguments are copied. A session
- * outlives its ops, except when the loop ends. */
+ * outlives its ops, except when the loop ends. The deadline of the op that is returned belongs to
+ * sandbox.c; a provider may set deadlines on what it runs below. An op that fails with SBX_ELOST
+ * says that the sandbox is certainly gone; sandbox.c then does not probe. */
 #ifndef SBX_PROVIDER_H
 #define SBX_PROVIDER_H
 
@@ -31,7 +33,8 @@ typedef struct sbx_exec_status {
   const char *signal_name; /* static text or NULL */
   bool started;            /* the command may have run; valid also when the op failed */
   bool background_killed;
-  bool tree_gone; /* the provider saw the whole process tree end */
+  bool limit_kept; /* the provider itself ended the command, because of its timeout_ms */
+  bool tree_gone;  /* the provider saw the whole process tree end */
 } sbx_exec_status;
 
 /* A regular file found by `list`. */
@@ -78,7 +81,7 @@ typedef struct sbx_provider {
   sbx_op *(*exec)(sbx_session *session, const sbx_exec_spec *spec, sbx_output *out,
                   sbx_exec_status *status, sbx_op_done done, void *arg);
   /* Ends the whole process tree of a running exec. Success: the kill was accepted; the exec op then
-   * finishes by itself. */
+   * finishes by itself, and may be freed before the kill is done. NULL without SBX_CAP_KILL. */
   sbx_op *(*kill)(sbx_session *session, sbx_op *exec, sbx_op_done done, void *arg);
 
   sbx_op *(*put)(sbx_session *session, sbx_slice path, sbx_slice bytes, sbx_op_done done,

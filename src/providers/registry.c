@@ -1,0 +1,52 @@
+/* registry.c - the table of providers, and the check of options that they share.
+ *
+ * Invariant: an option that nobody reads is refused; a misspelt one never passes in silence. */
+#include "providers/provider.h"
+
+#include "core/err.h"
+
+#include <string.h>
+
+static const sbx_provider *const providers[] = {&sbx_local_provider};
+
+/* What sandbox.c reads itself. */
+static const char *const common_names[] = {"defaultTimeoutMs", "startTimeoutMs", "onLost", NULL};
+
+const sbx_provider *sbx_provider_find(const char *id) {
+  for (size_t i = 0; i < sizeof providers / sizeof *providers; i++) {
+    if (strcmp(providers[i]->id, id) == 0)
+      return providers[i];
+  }
+  return NULL;
+}
+
+static bool is_one_of(sbx_slice name, const char *const *names) {
+  for (; *names != NULL; names++) {
+    if (sbx_slice_eq_str(name, *names))
+      return true;
+  }
+  return false;
+}
+
+static void append_names(sbx_err *err, const char *const *names, const char **separator) {
+  for (; *names != NULL; names++) {
+    sbx_err_append(err, "%s%s", *separator, *names);
+    *separator = ", ";
+  }
+}
+
+int sbx_provider_check_names(const sbx_json *options, const char *const *names, sbx_err *err) {
+  sbx_slice name;
+  for (const sbx_json *v = sbx_json_next(options, NULL, &name); v != NULL;
+       v = sbx_json_next(options, v, &name)) {
+    if (is_one_of(name, common_names) || is_one_of(name, names))
+      continue;
+    const char *separator = "\"; this provider knows ";
+    sbx_err_set(err, SBX_EINVAL, "unknown option \"");
+    sbx_err_append_remote(err, name);
+    append_names(err, names, &separator);
+    append_names(err, common_names, &separator);
+    return SBX_EINVAL;
+  }
+  return SBX_OK;
+}

@@ -1,0 +1,212 @@
+/* sandbox_place.c - one sandbox at the provider, from its open to its deletion.
+ *
+ * Invariant: a place leaves the list only when nothing is left at the provider, as far as can be
+ * known: it was deleted, the provider says that it is gone, it is not ours to delete, or the user
+ * freed the object. Until then somebody is told: the callers of the start, or of close. */
+#include "sandbox.h"
+
+#include "core/alloc.h"
+
+static sbx__place *place_of_timer(sbx_timer *timer) {
+  return (sbx__place *)(void *)((char *)timer - offsetof(sbx__place, timer));
+}
+
+static sbx__place *place_of_task(sbx_task *task) {
+  return (sbx__place *)(void *)((char *)task - offsetof(sbx__place, end));
+}
+
+bool sbx__place_is_busy(const sbx__place *place) {
+  return place->op != NULL || place->ending;
+}
+
+/* ---- the end of a place ---- */
+
+static void place_free(sbx__place *place) {
+  sbx_sandbox *sb = place->sb;
+  sbx_timer_stop(&place->timer);
+  sbx_task_cancel(&place->end);
+  if (sb->place == place)
+    sb->place = NULL;
+  if (place->prev != NULL)
+    place->prev->next = place->next;
+  else
+    sb->places = place->next;
+  if (place->next != NULL)
+    place->next->prev = place->prev;
+  if (place->session != NULL)
+    sb->provider->session_free(place->session);
+  sbx_free(place);
+}
+
+static void on_end(sbx_task *task) {
+  sbx__place *place = place_of_task(task);
+  sbx_sandbox *sb = place->sb;
+  place_free(place);
+  sbx__sandbox_step(sb);
+}
+
+/* The session must outlive its op, which is freed only after its `done` has returned. */
+static void place_end(sbx__place *place) {
+  if (place->sb->place == place)
+    place->sb->place = NULL;
+  place->state = SBX__PLACE_GONE;
+  place->ending = true;
+  sbx_loop_defer(place->sb->loop, &place->end);
+}
+
+void sbx__place_leave(sbx__place *place) {
+  place->uses--;
+  bool unneeded = place->state == SBX__PLACE_GONE || place->sb->freed;
+  if (place->uses == 0 && unneeded && !sbx__place_is_busy(place))
+    place_end(place);
+}
+
+void sbx__place_abandon(sbx__place *place) {
+  if (place->op != NULL)
+    sbx_op_abort(place->op, SBX_ECLOSED);
+  else if (place->uses == 0)
+    place_free(place);
+}
+
+void sbx__place_is_gone(sbx__place *place) {
+  sbx_sandbox *sb = place->sb;
+  if (place->state == SBX__PLACE_GONE)
+    return;
+  place->state = SBX__PLACE_GONE;
+  if (sb->place == place) {
+    sb->place = NULL;
+    sb->lost = !sb->recreate || !sb->provider->session_owned(place->session);
+  }
+  /* What else runs there would wait for an answer that cannot come. */
+  for (sbx_call *call = sb->first_call; call != NULL; call = call->next) {
+    if (call->place == place && call->child != NULL)
+      sbx_op_abort(call->child, SBX_ECANCELED);
+  }
+}
+
+/* ---- delete ---- */
+
+static void on_deleted(sbx_op *op, void *arg) {
+  sbx__place *place = arg;
+  sbx_sandbox *sb = place->sb;
+  place->op = NULL;
+  if (op->err.code == SBX_OK || op->err.code == SBX_ENOTFOUND || sb->freed) {
+    place_end(place);
+    return;
+  }
+  place->state = SBX__PLACE_UNWANTED;
+  sbx_err_copy(&place->err, &op->err);
+  sbx__sandbox_step(sb);
+}
+
+void sbx__place_delete(sbx__place *place) {
+  sbx_sandbox *sb = place->sb;
+  sbx_err_clear(&place->err);
+  if (sb->freed || !sb->provider->session_owned(place->session)) {
+    place_end(place);
+    return;
+  }
+  if (sbx_loop_is_closing(sb->loop)) {
+    place->state = SBX__PLACE_UNWANTED;
+    sbx_err_set(&place->err, SBX_ECLOSED, "the event loop is ending");
+    return;
+  }
+  place->state = SBX__PLACE_DELETING;
+  place->op = sb->provider->close(place->session, on_deleted, place);
+  if (place->op == NULL) {
+    place->state = SBX__PLACE_UNWANTED;
+    sbx_err_set(&place->err, SBX_ENOMEM, NULL);
+    return;
+  }
+  sbx_op_set_deadline(place->op, SBX__DELETE_TIMEOUT_MS);
+}
+
+/* ---- open ---- */
+
+static void start_failed(sbx_sandbox *sb, const sbx_err *cause) {
+  sbx_err err;
+  sbx_err_set(&err, cause->code, "the sandbox could not be started: %s; nothing was run",
+              cause->message);
+  err.status = cause->status;
+  err.provider = cause->provider;
+  sb->place = NULL;
+  sbx__calls_started(sb, &err);
+}
+
+static void on_opened(sbx_op *op, void *arg) {
+  sbx__place *place = arg;
+  sbx_sandbox *sb = place->sb;
+  bool in_time = place->state == SBX__PLACE_OPENING;
+  place->op = NULL;
+  sbx_timer_stop(&place->timer);
+  if (in_time && op->err.code == SBX_OK && !sb->freed) {
+    place->state = SBX__PLACE_OPEN;
+    sbx__calls_started(sb, NULL);
+  } else {
+    /* Late, or failed with an unknown rest: nobody will use it, so nobody may pay for it. */
+    place->state = SBX__PLACE_UNWANTED;
+    if (in_time)
+      start_failed(sb, &op->err);
+    sbx__place_delete(place);
+  }
+  sbx__sandbox_step(sb);
+}
+
+static void on_place_timer(sbx_timer *timer) {
+  sbx__place *place = place_of_timer(timer);
+  sbx_sandbox *sb = place->sb;
+  if (place->state == SBX__PLACE_LATE) {
+    sbx_op_abort(place->op, SBX_ETIMEOUT);
+    return;
+  }
+  /* A create that is cut off now may still happen over there, with an answer that nobody reads. So
+   * it may go on for a while; its answer is the surest way to what has to be deleted. */
+  place->state = SBX__PLACE_LATE;
+  sbx_timer_start(&place->timer, sb->late_open_ms);
+  sbx_err err;
+  sbx_err_set(&err, SBX_ETIMEOUT,
+              "no answer within %llu ms; if it comes up late it is deleted; try again, or raise "
+              "startTimeoutMs",
+              (unsigned long long)sb->start_timeout_ms);
+  start_failed(sb, &err);
+  sbx__sandbox_step(sb);
+}
+
+static sbx__place *place_new(sbx_sandbox *sb) {
+  sbx__place *place = sbx_calloc(1, sizeof *place);
+  if (place == NULL)
+    return NULL;
+  place->sb = sb;
+  place->session = sb->provider->session_new(sb->config);
+  if (place->session == NULL) {
+    sbx_free(place);
+    return NULL;
+  }
+  sbx_timer_init(&place->timer, sb->loop, on_place_timer);
+  sbx_task_init(&place->end, on_end);
+  place->next = sb->places;
+  if (place->next != NULL)
+    place->next->prev = place;
+  sb->places = place;
+  return place;
+}
+
+void sbx__place_open(sbx_sandbox *sb) {
+  for (sbx__place *old = sb->places; old != NULL; old = old->next) {
+    if (old->state == SBX__PLACE_UNWANTED && !sbx__place_is_busy(old))
+      sbx__place_delete(old);
+  }
+  sbx__place *place = place_new(sb);
+  if (place != NULL)
+    place->op = sb->provider->open(place->session, on_opened, place);
+  if (place == NULL || place->op == NULL) {
+    if (place != NULL)
+      place_free(place);
+    sbx_err err;
+    sbx_err_set(&err, SBX_ENOMEM, NULL);
+    start_failed(sb, &err);
+    return;
+  }
+  sb->place = place;
+  sbx_timer_start(&place->timer, sb->start_timeout_ms);
+}
