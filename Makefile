@@ -44,10 +44,14 @@ $(BUILD)/fuzz/fuzz_%: $(BUILD)/fuzz/test/fuzz/fuzz_%.o $(fuzz_OBJS)
 	$(CC) $(SANITIZE) -fsanitize=fuzzer -o $@ $^ $(LIBS)
 
 # The helper process of the local provider; the tests find it through SBX_GUARD.
-guard: $(BUILD)/sbx_guard
-$(BUILD)/sbx_guard: src/guard.c
+# sbx_guard_scan looks for its children in another way, for systems that do not list them.
+guard: $(BUILD)/sbx_guard $(BUILD)/sbx_guard_scan
+$(BUILD)/sbx_guard: src/guard.c src/guard.h
 	@mkdir -p $(@D)
 	$(CC) $(CPPFLAGS) $(CFLAGS) -o $@ $<
+$(BUILD)/sbx_guard_scan: src/guard.c src/guard.h
+	@mkdir -p $(@D)
+	$(CC) $(CPPFLAGS) $(CFLAGS) -DSBX_TEST_PROC_SCAN -o $@ $<
 
 test: all
 	@set -e; for t in $(TESTS); do echo "== $$t"; SBX_GUARD=$(abspath $(BUILD))/sbx_guard $(BUILD)/asan/$$t; done
