@@ -9,6 +9,7 @@ import path from "node:path";
 
 const root = path.resolve(import.meta.dirname, "..");
 
+/** @returns {string | undefined} */
 function findNodeGyp() {
   const fromNpm = process.env.npm_config_node_gyp;
   if (fromNpm && existsSync(fromNpm)) return fromNpm;
@@ -22,13 +23,17 @@ function findNodeGyp() {
   }
 }
 
+/**
+ * @param {string} message
+ * @returns {never}
+ */
 function fail(message) {
   console.error(`cloudsandbox: ${message}`);
   process.exit(1);
 }
 
-const nodeGyp = findNodeGyp();
-if (!nodeGyp) fail("node-gyp was not found; it comes with npm. Run `npm run build` with npm installed.");
+const nodeGyp =
+  findNodeGyp() ?? fail("node-gyp was not found; it comes with npm. Run `npm run build` with npm installed.");
 
 const args = [nodeGyp, "rebuild"];
 const prefix = path.resolve(process.execPath, "..", "..");

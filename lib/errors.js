@@ -1,0 +1,118 @@
+// Errors of this package. What comes out of the native core is a plain object without a JavaScript
+// stack; errorFromNative() gives it the stack of the call that caused it.
+//
+// Invariant: an error holds no option, no environment value and no header, so that it may be logged.
+
+/**
+ * Every `code` that a SandboxError can have.
+ *
+ * @type {readonly string[]}
+ */
+export const SANDBOX_ERROR_CODES = Object.freeze(
+  [
+    "INVALID_ARG", "MISSING_KEY", "MISSING_LIBRARY", "MISSING_BINARY", "AUTH", "FORBIDDEN", "NOT_FOUND",
+    "CONFLICT", "RATE_LIMITED", "QUOTA", "TIMEOUT", "LOST", "NETWORK", "TLS", "PROTOCOL", "TOO_LARGE",
+    "PROVIDER", "UNSUPPORTED", "NOT_READY", "CLOSED", "ISOLATION_UNAVAILABLE", "OUT_OF_MEMORY",
+  ].map((name) => `ERR_SANDBOX_${name}`),
+);
+
+/**
+ * @typedef {object} SandboxErrorDetails
+ * @property {string} code one of SANDBOX_ERROR_CODES
+ * @property {string | undefined} [provider] id of the provider that failed
+ * @property {number | undefined} [status] HTTP status, where there was one
+ * @property {boolean | undefined} [retryable] the same call may succeed later
+ * @property {boolean | undefined} [mayHaveRun] the command may have started before it went wrong
+ * @property {unknown} [cause]
+ */
+
+/** The one class of errors of this package; `code` tells them apart. */
+export class SandboxError extends Error {
+  /**
+   * @param {string} message what happened and what to do next
+   * @param {SandboxErrorDetails} details
+   */
+  constructor(message, details) {
+    super(message, "cause" in details ? { cause: details.cause } : undefined);
+    /** @type {string} */
+    this.code = details.code;
+    if (details.provider !== undefined) {
+      /** @type {string | undefined} */
+      this.provider = details.provider;
+    }
+    if (details.status !== undefined) {
+      /** @type {number | undefined} */
+      this.status = details.status;
+    }
+    /** Whether the same call may succeed later without a change. */
+    this.retryable = details.retryable ?? false;
+    /** Whether the command may have started before this went wrong. */
+    this.mayHaveRun = details.mayHaveRun ?? false;
+  }
+}
+hideName(SandboxError, "SandboxError");
+
+/** A path that leaves the workspace, or that no workspace can have. */
+export class PathSecurityError extends SandboxError {}
+hideName(PathSecurityError, "PathSecurityError");
+
+/**
+ * The call sites above `method`, to be put into an error that comes later.
+ *
+ * @param {Function} method
+ * @returns {{ stack?: string }}
+ */
+export function captureSite(method) {
+  const site = {};
+  Error.captureStackTrace(site, method);
+  return site;
+}
+
+/**
+ * @typedef {object} NativeError what the addon's Promises reject with
+ * @property {string} name short name in the core, such as "EPATH"
+ * @property {string} code
+ * @property {string} message
+ * @property {number} status 0 when there was none
+ * @property {string | null} provider
+ * @property {boolean} retryable
+ * @property {boolean} mayHaveRun
+ */
+
+/**
+ * @param {NativeError} plain
+ * @param {{ stack?: string }} [site] from captureSite()
+ * @returns {SandboxError}
+ */
+export function errorFromNative(plain, site) {
+  const Class = plain.name === "EPATH" ? PathSecurityError : SandboxError;
+  const { code, retryable, mayHaveRun } = plain;
+  const provider = plain.provider ?? undefined;
+  const status = plain.status || undefined;
+  const error = new Class(plain.message, { code, provider, status, retryable, mayHaveRun });
+  if (typeof site?.stack === "string") {
+    const frames = site.stack.indexOf("\n    at ");
+    error.stack = `${error.name}: ${error.message}${frames < 0 ? "" : site.stack.slice(frames)}`;
+  }
+  return error;
+}
+
+/**
+ * Whether `value` is an error object of the addon.
+ *
+ * @param {any} value
+ * @returns {value is NativeError}
+ */
+export function isNativeError(value) {
+  return typeof value?.code === "string" && typeof value.mayHaveRun === "boolean" && !(value instanceof Error);
+}
+
+/**
+ * `name` on the prototype and not enumerable, as in the built-in errors.
+ *
+ * @param {Function} constructor
+ * @param {string} name
+ */
+function hideName(constructor, name) {
+  Object.defineProperty(constructor.prototype, "name", { value: name, configurable: true, writable: true });
+}

@@ -1,0 +1,86 @@
+// LocalSandbox: commands on this computer, with the privileges of this process.
+import { guardPath } from "./native.js";
+import {
+  checkBoolean, checkEnv, checkEnvNames, checkNames, checkNumber, checkObject, checkString, checkWord, invalid,
+} from "./options.js";
+import { COMMON_OPTIONS, NativeSandbox } from "./sandbox.js";
+import { SandboxError } from "./errors.js";
+
+/** @import { LocalSandboxOptions } from "../types/index.js" */
+
+const LOCAL_OPTIONS = Object.freeze([
+  ...COMMON_OPTIONS, "workspace", "tempDir", "env", "inheritEnv", "killGraceSeconds", "nodePath", "isolation", "trusted",
+]);
+
+let warned = false;
+
+/**
+ * A sandbox on this computer: a directory of its own, an environment of its own, limits on time and
+ * output, and every process ended with its call. It is not a security boundary: the code has the
+ * privileges of this process and can read what it can read.
+ */
+export class LocalSandbox extends NativeSandbox {
+  /** @param {LocalSandboxOptions} [options] */
+  constructor(options) {
+    if (process.platform === "win32") {
+      throw new SandboxError("LocalSandbox does not run on Windows; use WSL or a remote sandbox", {
+        code: "ERR_SANDBOX_UNSUPPORTED",
+      });
+    }
+    checkNames(options, LOCAL_OPTIONS, "LocalSandbox");
+    const given = checkObject(options, "LocalSandbox");
+    const own = ownOptions(given);
+    checkIsolation(given);
+    super({ provider: "local", providerId: "unix-local", options: given, own });
+  }
+}
+
+/**
+ * The options of the core's local provider.
+ *
+ * @param {Record<string, any>} options names checked
+ */
+function ownOptions({ workspace, tempDir, env, inheritEnv, killGraceSeconds = 2, nodePath = process.execPath }) {
+  return {
+    guardPath: guardPath(),
+    nodePath: checkAbsolute(nodePath, "nodePath"),
+    killGraceMs: Math.round(checkNumber(killGraceSeconds, "killGraceSeconds", 0, 3) * 1000),
+    ...(workspace !== undefined && { workspace: checkAbsolute(workspace, "workspace") }),
+    ...(tempDir !== undefined && { tempDir: checkAbsolute(tempDir, "tempDir") }),
+    ...(inheritEnv !== undefined && { inheritEnv: checkEnvNames(inheritEnv, "inheritEnv") }),
+    ...(env !== undefined && { env: envObject(env) }),
+  };
+}
+
+/** @param {unknown} env */
+function envObject(env) {
+  checkEnv(env);
+  return env;
+}
+
+/** @param {unknown} value @param {string} name */
+function checkAbsolute(value, name) {
+  const path = checkString(value, name);
+  if (path.startsWith("/") && !path.includes("\0")) return path;
+  throw invalid(`\`${name}\` must be an absolute path: it begins with "/"`);
+}
+
+/** @param {Record<string, any>} options */
+function checkIsolation({ isolation = "best-effort", trusted = false }) {
+  checkWord(isolation, ["none", "best-effort", "required"], "isolation");
+  checkBoolean(trusted, "trusted");
+  if (isolation === "required") {
+    throw new SandboxError(
+      "LocalSandbox cannot isolate the code that it runs. Use a remote sandbox for code that you do not trust, " +
+        'or pass isolation: "none" to run it with the privileges of this process.',
+      { code: "ERR_SANDBOX_ISOLATION_UNAVAILABLE", provider: "unix-local" },
+    );
+  }
+  if (warned || trusted || isolation === "none") return;
+  warned = true;
+  process.emitWarning(
+    "LocalSandbox does not isolate: its commands have the privileges of this process. " +
+      'Pass trusted: true or isolation: "none" if that is meant, or use a remote sandbox.',
+    { type: "SecurityWarning", code: "CLOUDSANDBOX_NOT_ISOLATED" },
+  );
+}

@@ -1,0 +1,136 @@
+// Finds and loads the native addon, at the first construction of a sandbox and never at import.
+import { createRequire } from "node:module";
+import { fileURLToPath } from "node:url";
+
+import { SandboxError } from "./errors.js";
+
+/**
+ * @typedef {object} NativeKept what was kept of one output
+ * @property {Buffer} bytes
+ * @property {number} dropped bytes that were not kept
+ * @property {number} tailAt where in `bytes` the gap is
+ */
+/**
+ * @typedef {object} NativeResult
+ * @property {"exited" | "signalled" | "timedOut" | "cancelled"} outcome
+ * @property {number} exitCode
+ * @property {string | null} signal
+ * @property {"none" | "confirmed" | "requested" | "unknown"} termination
+ * @property {boolean} backgroundKilled
+ * @property {number} durationMs
+ * @property {NativeKept} output
+ * @property {NativeKept} stdout
+ * @property {NativeKept} stderr
+ */
+/**
+ * @typedef {object} NativeSpec
+ * @property {"shell" | "code" | "argv"} kind
+ * @property {string | undefined} [text]
+ * @property {"python" | "node" | undefined} [language]
+ * @property {string[] | undefined} [argv]
+ * @property {string | undefined} [cwd]
+ * @property {string[] | undefined} [env] name, value, name, value, ...
+ * @property {Uint8Array | undefined} [stdin]
+ * @property {number | undefined} [timeoutMs] 0: the sandbox's default; Infinity: none
+ * @property {number | undefined} [maxOutputBytes]
+ * @property {"head" | "middle" | undefined} [truncate]
+ * @property {boolean | undefined} [mergeStreams]
+ */
+/**
+ * @typedef {object} NativeHandle
+ * @property {(id: number) => Promise<void>} start
+ * @property {(id: number, spec: NativeSpec, onOutput?: (stream: 0 | 1, bytes: Buffer) => void) => Promise<NativeResult>} exec
+ * @property {(id: number, path: string, bytes: Uint8Array) => Promise<void>} write
+ * @property {(id: number, path: string, maxBytes: number) => Promise<Buffer | null>} read
+ * @property {(id: number, maxEntries: number) => Promise<{ path: string, size: number }[]>} list
+ * @property {() => Promise<void>} close
+ * @property {(id: number) => void} cancel
+ * @property {string | null} id
+ * @property {number} capabilities
+ */
+/**
+ * @typedef {object} NativeModule
+ * @property {new (provider: string, optionsJson: string) => NativeHandle} Sandbox
+ * @property {string} version
+ * @property {() => void} abandon frees every sandbox of this thread at once
+ */
+
+/** @type {NativeModule | undefined} */
+let loaded;
+
+/**
+ * The addon.
+ *
+ * @returns {NativeModule}
+ * @throws {SandboxError} ERR_SANDBOX_MISSING_BINARY, ERR_SANDBOX_UNSUPPORTED
+ */
+export function native() {
+  loaded ??= load();
+  return loaded;
+}
+
+/** Path of the helper program that the local provider starts its commands with. */
+export function guardPath() {
+  return fileURLToPath(new URL("../build/Release/sbx_guard", import.meta.url));
+}
+
+/** @returns {NativeModule} */
+function load() {
+  checkRuntime();
+  const require = createRequire(import.meta.url);
+  /** @type {NativeModule} */
+  let module;
+  try {
+    // A literal path, so that bundlers see it.
+    module = require("../build/Release/cloudsandbox.node");
+  } catch (error) {
+    throw missingBinary(/** @type {NodeJS.ErrnoException} */ (error));
+  }
+  const { version } = require("../package.json");
+  if (module.version !== version) {
+    throw missingBinary(new Error(`the binary is of version ${module.version}, the package ${version}`));
+  }
+  // Node does not run an addon's cleanup hooks in the main thread at process.exit().
+  process.once("exit", module.abandon);
+  return module;
+}
+
+/** Bun aborts the whole process when libuv is used, Deno hangs: say so instead. */
+function checkRuntime() {
+  const { bun, deno } = process.versions;
+  if (!bun && !deno) return;
+  throw new SandboxError(
+    `cloudsandbox needs Node.js: its core runs on Node's event loop, which ${bun ? "Bun" : "Deno"} does not have. ` +
+      "Run this program with `node`.",
+    { code: "ERR_SANDBOX_UNSUPPORTED" },
+  );
+}
+
+/** @param {NodeJS.ErrnoException} cause */
+function missingBinary(cause) {
+  const found = cause.code !== "MODULE_NOT_FOUND";
+  const target = [`${process.platform}-${process.arch}`, libc(), `Node.js ${process.version}`].filter(Boolean);
+  return new SandboxError(
+    `cloudsandbox: the native part ${found ? "cannot be loaded" : "is missing"} (${target.join(", ")}).\n` +
+      (found ? `Reason: ${cause.message}\n` : "") +
+      "What to do:\n" +
+      "1. Install what building takes:\n" +
+      "   Debian, Ubuntu  apt-get install build-essential python3 pkg-config libcurl4-openssl-dev libcjson-dev\n" +
+      "   Fedora          dnf install gcc gcc-c++ make python3 pkgconf libcurl-devel cjson-devel\n" +
+      "   Alpine          apk add build-base python3 pkgconf curl-dev cjson-dev linux-headers\n" +
+      "   macOS           xcode-select --install && brew install pkgconf cjson\n" +
+      "2. Run: npm rebuild cloudsandbox\n" +
+      "   If npm was told to ignore install scripts, add --ignore-scripts=false.\n" +
+      "3. With a bundler, mark cloudsandbox as external, so that its files stay together.",
+    { code: "ERR_SANDBOX_MISSING_BINARY", cause },
+  );
+}
+
+/** Name and version of the C library on Linux. */
+function libc() {
+  if (process.platform !== "linux" || !process.report) return "";
+  // Without this a report looks up the names of the peers of all sockets.
+  Object.assign(process.report, { excludeNetwork: true });
+  const { header } = /** @type {{ header: { glibcVersionRuntime?: string } }} */ (process.report.getReport());
+  return header.glibcVersionRuntime ? `glibc ${header.glibcVersionRuntime}` : "musl";
+}

@@ -1,0 +1,312 @@
+// Checks of what users pass in. Each throws a SandboxError with code ERR_SANDBOX_INVALID_ARG whose
+// message names the option and says what to write instead.
+//
+// Invariant: a message shows numbers and words from a fixed list, never another value: it may be a
+// secret.
+import { SandboxError } from "./errors.js";
+
+/** Longest limit of run(), shell() and the tools, in seconds. */
+export const MAX_TIMEOUT_SECONDS = 3600;
+/** Longest limit of exec(), in seconds. */
+export const MAX_EXEC_TIMEOUT_SECONDS = 86400;
+/** Most bytes kept of one output. */
+export const MAX_OUTPUT_BYTES = 16777216;
+/** Bytes kept of one output unless told otherwise. */
+export const DEFAULT_OUTPUT_BYTES = 1048576;
+
+/** What `await using` calls; Node 20.19 knows the symbol, older type libraries do not. */
+export const asyncDispose = /** @type {typeof Symbol.asyncDispose} */ (
+  Symbol.asyncDispose ?? Symbol.for("nodejs.asyncDispose")
+);
+
+/**
+ * @param {string} message
+ * @returns {SandboxError}
+ */
+export function invalid(message) {
+  return new SandboxError(message, { code: "ERR_SANDBOX_INVALID_ARG" });
+}
+
+/**
+ * An object of options; undefined counts as none.
+ *
+ * @param {any} value
+ * @param {string} where
+ * @returns {Record<string, any>}
+ */
+export function checkObject(value, where) {
+  if (value === undefined) return {};
+  if (typeof value !== "object" || value === null || Array.isArray(value)) {
+    throw invalid(`${where}: the options must be an object, not ${kindOf(value)}`);
+  }
+  return value;
+}
+
+/**
+ * Refuses options that do not exist, so that a misspelt one is not silently ignored.
+ *
+ * @param {any} options
+ * @param {readonly string[]} allowed
+ * @param {string} where
+ */
+export function checkNames(options, allowed, where) {
+  for (const name of Object.keys(checkObject(options, where))) {
+    if (allowed.includes(name)) continue;
+    const near = nearest(name, allowed);
+    throw invalid(
+      `${where}: there is no option \`${name.slice(0, 60)}\`` +
+        (near ? `; did you mean \`${near}\`?` : `; the options are ${allowed.join(", ")}`),
+    );
+  }
+}
+
+/**
+ * @param {unknown} value
+ * @param {string} name
+ * @returns {string}
+ */
+export function checkString(value, name) {
+  if (typeof value !== "string") throw invalid(`\`${name}\` must be a string, not ${kindOf(value)}`);
+  return value;
+}
+
+/**
+ * @param {unknown} value
+ * @param {string} name
+ * @returns {boolean}
+ */
+export function checkBoolean(value, name) {
+  if (typeof value !== "boolean") throw invalid(`\`${name}\` must be true or false, not ${kindOf(value)}`);
+  return value;
+}
+
+/**
+ * @template {Function} T
+ * @param {T} value
+ * @param {string} name
+ * @returns {T}
+ */
+export function checkFunction(value, name) {
+  if (typeof value !== "function") throw invalid(`\`${name}\` must be a function, not ${kindOf(value)}`);
+  return value;
+}
+
+/**
+ * @template {string} T
+ * @param {unknown} value
+ * @param {readonly T[]} words
+ * @param {string} name
+ * @returns {T}
+ */
+export function checkWord(value, words, name) {
+  if (words.includes(/** @type {T} */ (value))) return /** @type {T} */ (value);
+  const list = words.map((word) => JSON.stringify(word)).join(", ");
+  throw invalid(`Unsupported \`${name}\`: it must be one of ${list}`);
+}
+
+/**
+ * A limit in seconds, as milliseconds: above 0, at most `max`; `Infinity` where `endless`.
+ *
+ * @param {unknown} value
+ * @param {string} name
+ * @param {{ max?: number, endless?: boolean }} [range]
+ * @returns {number}
+ */
+export function checkTimeoutSeconds(value, name, { max = MAX_TIMEOUT_SECONDS, endless = false } = {}) {
+  if (typeof value === "number" && value > 0 && value <= max) return Math.max(1, Math.round(value * 1000));
+  if (endless && value === Infinity) return Infinity;
+  throw invalid(
+    `\`${name}\` must be a number of seconds above 0 and at most ${max}` +
+      `${endless ? ", or Infinity for no limit" : ""}, not ${shownNumber(value)}`,
+  );
+}
+
+/**
+ * @param {unknown} value
+ * @param {string} name
+ * @param {number} min
+ * @param {number} max
+ * @returns {number}
+ */
+export function checkNumber(value, name, min, max) {
+  if (typeof value === "number" && value >= min && value <= max) return value;
+  throw invalid(`\`${name}\` must be a number from ${min} to ${max}, not ${shownNumber(value)}`);
+}
+
+/**
+ * @param {unknown} value
+ * @param {string} name
+ * @param {number} min
+ * @param {number} max
+ * @returns {number}
+ */
+export function checkInteger(value, name, min, max) {
+  if (Number.isSafeInteger(value) && checkNumber(value, name, min, max) === value) return value;
+  throw invalid(`\`${name}\` must be a whole number from ${min} to ${max}, not ${shownNumber(value)}`);
+}
+
+/**
+ * @param {unknown} value
+ * @returns {number}
+ */
+export function checkMaxOutputBytes(value) {
+  return checkInteger(value, "maxOutputBytes", 1, MAX_OUTPUT_BYTES);
+}
+
+/**
+ * Environment variables as a flat list: name, value, name, value, ...
+ *
+ * @param {unknown} value
+ * @param {string} [name]
+ * @returns {string[]}
+ */
+export function checkEnv(value, name = "env") {
+  if (typeof value !== "object" || value === null || Array.isArray(value)) {
+    throw invalid(`\`${name}\` must be an object of strings such as { LANG: "C" }, not ${kindOf(value)}`);
+  }
+  const flat = [];
+  for (const [key, text] of Object.entries(value)) {
+    checkEnvName(key, name);
+    if (typeof text !== "string") throw invalid(`\`${name}.${key}\` must be a string, not ${kindOf(text)}`);
+    if (text.includes("\0")) throw invalid(`\`${name}.${key}\` must not contain U+0000`);
+    flat.push(key, text);
+  }
+  return flat;
+}
+
+/**
+ * A list of variable names.
+ *
+ * @param {unknown} value
+ * @param {string} name
+ * @returns {string[]}
+ */
+export function checkEnvNames(value, name) {
+  if (!Array.isArray(value)) throw invalid(`\`${name}\` must be an array of variable names, not ${kindOf(value)}`);
+  return value.map((item) => {
+    if (typeof item !== "string") throw invalid(`\`${name}\` must hold variable names, not ${kindOf(item)}`);
+    checkEnvName(item, name);
+    return item;
+  });
+}
+
+/** @param {string} key @param {string} name */
+function checkEnvName(key, name) {
+  if (/^[A-Za-z_][A-Za-z0-9_]*$/.test(key)) return;
+  throw invalid(
+    `\`${name}\`: a variable name has letters, digits and "_" only and begins with no digit; ` +
+      `${JSON.stringify(key.slice(0, 40))} does not`,
+  );
+}
+
+/**
+ * @param {unknown} value
+ * @returns {"utf8" | "base64"}
+ */
+export function checkEncoding(value) {
+  if (value === undefined || value === "utf8") return "utf8";
+  if (value === "base64") return "base64";
+  throw invalid('`encoding` must be "utf8" or "base64"');
+}
+
+/**
+ * @param {any} value
+ * @returns {AbortSignal | undefined}
+ */
+export function checkSignal(value) {
+  if (value === undefined) return undefined;
+  if (typeof value?.aborted === "boolean" && typeof value.addEventListener === "function") return value;
+  throw invalid(`\`signal\` must be an AbortSignal, not ${kindOf(value)}`);
+}
+
+/**
+ * The bytes of a typed array, DataView or ArrayBuffer, not copied.
+ *
+ * @param {unknown} value
+ * @returns {Uint8Array | undefined} undefined when it is none of these
+ */
+export function bytesOf(value) {
+  if (value instanceof Uint8Array) return value;
+  if (ArrayBuffer.isView(value)) return new Uint8Array(value.buffer, value.byteOffset, value.byteLength);
+  if (value instanceof ArrayBuffer) return new Uint8Array(value);
+  return undefined;
+}
+
+/**
+ * Text as UTF-8 (lone surrogates become U+FFFD), or bytes as they are.
+ *
+ * @param {unknown} value
+ * @param {string} name
+ * @returns {Uint8Array}
+ */
+export function checkContents(value, name) {
+  const bytes = typeof value === "string" ? Buffer.from(value) : bytesOf(value);
+  if (bytes) return bytes;
+  throw invalid(`\`${name}\` must be a string or a Uint8Array, not ${kindOf(value)}`);
+}
+
+/**
+ * Strict base64: the standard alphabet; line breaks are left out and padding may be missing.
+ *
+ * @param {unknown} value
+ * @param {string} name
+ * @returns {Uint8Array}
+ */
+export function checkBase64(value, name) {
+  const text = checkString(value, name).replace(/[\r\n]+/g, "");
+  const digits = text.replace(/={1,2}$/, "");
+  const bytes = Buffer.from(digits, "base64");
+  const padded = digits.length === text.length || text.length % 4 === 0;
+  // Writing it out again must give the same digits: this refuses what Buffer skips or tolerates.
+  if (padded && bytes.toString("base64").replace(/=+$/, "") === digits) return bytes;
+  throw invalid(`\`${name}\` is not base64 (A-Z a-z 0-9 + / with = at the end); nothing was written`);
+}
+
+/** @param {unknown} value */
+function shownNumber(value) {
+  return typeof value === "number" ? String(value) : kindOf(value);
+}
+
+/**
+ * What a value is, in words and without showing it.
+ *
+ * @param {unknown} value
+ */
+export function kindOf(value) {
+  if (value === null) return "null";
+  if (Array.isArray(value)) return "an array";
+  if (value === undefined) return "undefined";
+  const type = typeof value;
+  return type === "object" ? "an object" : `a ${type}`;
+}
+
+/**
+ * The allowed name that a misspelt one probably means.
+ *
+ * @param {string} name
+ * @param {readonly string[]} allowed
+ */
+function nearest(name, allowed) {
+  let best;
+  let bestDistance = 4;
+  for (const candidate of allowed) {
+    const limit = Math.max(1, Math.floor(candidate.length / 3));
+    const distance = editDistance(name.toLowerCase().slice(0, 60), candidate.toLowerCase());
+    if (distance <= limit && distance < bestDistance) [best, bestDistance] = [candidate, distance];
+  }
+  return best;
+}
+
+/** @param {string} a @param {string} b */
+function editDistance(a, b) {
+  let row = Array.from({ length: b.length + 1 }, (_, i) => i);
+  for (let i = 1; i <= a.length; i++) {
+    const next = [i];
+    for (let j = 1; j <= b.length; j++) {
+      const change = row[j - 1] + (a[i - 1] === b[j - 1] ? 0 : 1);
+      next.push(Math.min(change, row[j] + 1, next[j - 1] + 1));
+    }
+    row = next;
+  }
+  return row[b.length];
+}

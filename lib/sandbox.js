@@ -1,0 +1,478 @@
+// The port over the native core: what every provider class of this package inherits. A subclass only
+// translates its options; all semantics are in the core, all checks of arguments are here.
+//
+// Invariant: every method returns a Promise and never throws synchronously, and nothing that can be
+// listed or inspected on the object holds an option or the native handle.
+import { AsyncResource } from "node:async_hooks";
+
+import { SandboxError, captureSite, errorFromNative, isNativeError } from "./errors.js";
+import { native } from "./native.js";
+import {
+  DEFAULT_OUTPUT_BYTES, MAX_EXEC_TIMEOUT_SECONDS, asyncDispose, checkBase64, checkBoolean, checkContents, checkEncoding,
+  checkEnv, checkFunction, checkInteger, checkMaxOutputBytes, checkNames, checkObject, checkSignal, checkString,
+  checkTimeoutSeconds, checkWord, invalid,
+} from "./options.js";
+
+/** @import { NativeHandle, NativeKept, NativeResult, NativeSpec } from "./native.js" */
+/** @import { CloudSandbox, ExecResult, FileEncoding, SandboxCallOptions, SandboxCapabilities, SandboxLanguage, SandboxRunOptions, SandboxRunResult } from "../types/index.js" */
+
+/** Options that every provider class takes. */
+export const COMMON_OPTIONS = Object.freeze(["defaultTimeoutSeconds", "startTimeoutSeconds", "maxOutputBytes", "onLost"]);
+
+const RUN_OPTIONS = Object.freeze(["language", "timeoutSeconds", "env", "signal"]);
+const FILE_OPTIONS = Object.freeze(["signal"]);
+const EXEC_OPTIONS = Object.freeze([
+  "command", "code", "language", "argv", "cwd", "env", "stdin", "timeoutSeconds", "maxOutputBytes", "truncate",
+  "mergeStreams", "encoding", "onStdout", "onStderr", "signal",
+]);
+const LIST_OPTIONS = Object.freeze(["maxEntries", "signal"]);
+
+const CODE_LANGUAGES = /** @type {const} */ (["python", "node"]);
+const TRUNCATE = /** @type {const} */ (["head", "middle"]);
+
+/** Bits of the native `capabilities`, in order. */
+const CAPABILITIES = Object.freeze(["separateStreams", "trueOrder", "stdin", "cwd", "kill", "list", "local"]);
+
+/** Keeps a byte order mark, and turns what is not UTF-8 into U+FFFD. */
+const TEXT = /** @type {const} */ ({ ignoreBOM: true });
+
+/**
+ * @typedef {object} NativeSetup
+ * @property {string} provider id in the native core
+ * @property {string} providerId what users see
+ * @property {Record<string, any>} options the user's, names checked
+ * @property {Record<string, unknown>} own what the provider itself takes, in the core's spelling
+ * @property {readonly SandboxLanguage[]} [languages] what run() takes, the default first
+ */
+
+/**
+ * Base of the provider classes; not exported by the package.
+ *
+ * @implements {CloudSandbox}
+ */
+export class NativeSandbox {
+  /** @type {NativeHandle} */
+  #handle;
+  #providerId;
+  #languages;
+  #maxOutputBytes;
+  #lastCall = 0;
+  /** @type {Promise<void> | undefined} */
+  #closing;
+
+  /**
+   * No I/O; nothing is created until it is needed.
+   *
+   * @param {NativeSetup} setup
+   */
+  constructor({ provider, providerId, options, own, languages = ["python", "node", "shell"] }) {
+    const { defaultTimeoutSeconds = 30, startTimeoutSeconds = 60, onLost = "recreate" } = options;
+    this.#providerId = providerId;
+    this.#languages = languages;
+    this.#maxOutputBytes = checkMaxOutputBytes(options.maxOutputBytes ?? DEFAULT_OUTPUT_BYTES);
+    const json = JSON.stringify({
+      defaultTimeoutMs: checkTimeoutSeconds(defaultTimeoutSeconds, "defaultTimeoutSeconds"),
+      startTimeoutMs: checkTimeoutSeconds(startTimeoutSeconds, "startTimeoutSeconds"),
+      onLost: checkWord(onLost, ["recreate", "reject"], "onLost"),
+      ...own,
+    });
+    const { Sandbox } = native();
+    try {
+      this.#handle = new Sandbox(provider, json);
+    } catch (error) {
+      const { sbx } = /** @type {any} */ (error);
+      throw isNativeError(sbx) ? this.#translate(sbx, captureSite(new.target)) : error;
+    }
+  }
+
+  /** Id of the provider, such as "unix-local". */
+  get providerId() {
+    return this.#providerId;
+  }
+
+  /** The provider's id of the running sandbox; null before a start. */
+  get sandboxId() {
+    return this.#handle.id;
+  }
+
+  /**
+   * What the provider can do.
+   *
+   * @returns {SandboxCapabilities}
+   */
+  get capabilities() {
+    const bits = this.#handle.capabilities;
+    const entries = CAPABILITIES.map((name, bit) => [name, (bits & (1 << bit)) !== 0]);
+    return Object.freeze(Object.fromEntries(entries));
+  }
+
+  /**
+   * Creates the sandbox. Every other method does so when needed.
+   *
+   * @param {SandboxCallOptions} [options]
+   * @returns {Promise<void>}
+   */
+  async start(options) {
+    const site = captureSite(NativeSandbox.prototype.start);
+    const signal = signalOf(options, "start");
+    return this.#call(site, signal, (id) => this.#handle.start(id));
+  }
+
+  /**
+   * Runs source text. A non-zero exit and a timeout are results.
+   *
+   * @param {string} code
+   * @param {SandboxRunOptions} [options] timeoutSeconds: at most 3600
+   * @returns {Promise<SandboxRunResult & { exitCode: number }>}
+   */
+  async run(code, options) {
+    const site = captureSite(NativeSandbox.prototype.run);
+    checkNames(options, RUN_OPTIONS, "run");
+    const { language = this.#languages[0] } = checkObject(options, "run");
+    checkWord(language, this.#languages, "language");
+    checkString(code, "code");
+    if (language === "shell") return this.#port({ kind: "shell", text: code }, options, site);
+    return this.#port({ kind: "code", text: code, language }, options, site);
+  }
+
+  /**
+   * Runs a command line with /bin/sh. A non-zero exit and a timeout are results.
+   *
+   * @param {string} command
+   * @param {SandboxRunOptions} [options] timeoutSeconds: at most 3600; `language` says nothing here
+   * @returns {Promise<SandboxRunResult & { exitCode: number }>}
+   */
+  async shell(command, options) {
+    const site = captureSite(NativeSandbox.prototype.shell);
+    checkNames(options, RUN_OPTIONS, "shell");
+    return this.#port({ kind: "shell", text: checkString(command, "command") }, options, site);
+  }
+
+  /**
+   * Runs one command and tells everything about it. Resolves for whatever happened to the process;
+   * rejects when the sandbox, the network or the provider failed.
+   *
+   * @param {Record<string, any>} spec one of { command }, { code, language }, { argv }; the rest is optional
+   * @returns {Promise<ExecResult<any>>}
+   */
+  async exec(spec) {
+    const site = captureSite(NativeSandbox.prototype.exec);
+    if (spec === undefined) throw invalid("exec: give one of { command }, { code, language } or { argv }");
+    checkNames(spec, EXEC_OPTIONS, "exec");
+    const nativeSpec = this.#execSpec(spec);
+    const signal = checkSignal(spec.signal);
+    const asText = checkWord(spec.encoding ?? "utf8", ["utf8", "buffer"], "encoding") === "utf8";
+    const listener = listen(spec, asText);
+    const result = await this.#call(site, signal, (id) => {
+      if (!listener) return this.#handle.exec(id, nativeSpec);
+      listener.onFailure = () => this.#handle.cancel(id);
+      return listener.watch(this.#handle.exec(id, nativeSpec, listener.onOutput));
+    });
+    return execResult(result, asText);
+  }
+
+  /**
+   * Creates or replaces a file; missing folders are made.
+   *
+   * @param {string} path relative to the working directory of the commands
+   * @param {string | Uint8Array} contents
+   * @param {FileEncoding} [encoding] what a string is; "utf8" when left out
+   * @param {SandboxCallOptions} [options]
+   * @returns {Promise<void>}
+   */
+  async writeFile(path, contents, encoding, options) {
+    const site = captureSite(NativeSandbox.prototype.writeFile);
+    checkString(path, "path");
+    const isBase64 = checkEncoding(encoding) === "base64";
+    const bytes = isBase64 ? checkBase64(contents, "contents") : checkContents(contents, "contents");
+    const signal = signalOf(options, "writeFile");
+    return this.#call(site, signal, (id) => this.#handle.write(id, path, bytes));
+  }
+
+  /**
+   * Reads a whole file; null when there is none.
+   *
+   * @param {string} path relative to the working directory of the commands
+   * @param {FileEncoding} [encoding] what to return; "utf8" when left out
+   * @param {SandboxCallOptions} [options]
+   * @returns {Promise<string | null>}
+   */
+  async readFile(path, encoding, options) {
+    const site = captureSite(NativeSandbox.prototype.readFile);
+    const isBase64 = checkEncoding(encoding) === "base64";
+    const bytes = await this.#read(path, signalOf(options, "readFile"), site);
+    if (bytes === null) return null;
+    try {
+      return isBase64 ? bytes.toString("base64") : new TextDecoder("utf-8", TEXT).decode(bytes);
+    } catch (cause) {
+      const message = `${bytes.length} bytes are more than one string can hold; use readBytes()`;
+      throw new SandboxError(message, { code: "ERR_SANDBOX_TOO_LARGE", provider: this.#providerId, cause });
+    }
+  }
+
+  /**
+   * Reads a whole file as bytes; null when there is none.
+   *
+   * @param {string} path relative to the working directory of the commands
+   * @param {SandboxCallOptions} [options]
+   * @returns {Promise<Uint8Array | null>}
+   */
+  async readBytes(path, options) {
+    const site = captureSite(NativeSandbox.prototype.readBytes);
+    const bytes = await this.#read(path, signalOf(options, "readBytes"), site);
+    return bytes && plainBytes(bytes);
+  }
+
+  /**
+   * All regular files, links left out. Rejects with ERR_SANDBOX_TOO_LARGE when there are more than
+   * `maxEntries`, and with ERR_SANDBOX_UNSUPPORTED where the provider cannot list.
+   *
+   * @param {{ maxEntries?: number, signal?: AbortSignal }} [options] maxEntries: 10000 when left out
+   * @returns {Promise<{ path: string, size: number }[]>} sizes in bytes
+   */
+  async listFiles(options) {
+    const site = captureSite(NativeSandbox.prototype.listFiles);
+    checkNames(options, LIST_OPTIONS, "listFiles");
+    const { maxEntries = 10000, signal } = checkObject(options, "listFiles");
+    checkInteger(maxEntries, "maxEntries", 1, 1000000);
+    return this.#call(site, checkSignal(signal), (id) => this.#handle.list(id, maxEntries));
+  }
+
+  /**
+   * Ends the sandbox for good: refuses new calls at once, waits for those in flight, then deletes it.
+   * May be called again: after a failure it tries again, after a success it does nothing.
+   *
+   * @returns {Promise<void>}
+   */
+  close() {
+    const site = captureSite(NativeSandbox.prototype.close);
+    this.#closing ??= this.#call(site, undefined, () => this.#handle.close()).finally(() => {
+      this.#closing = undefined;
+    });
+    return this.#closing;
+  }
+
+  [asyncDispose]() {
+    return this.close();
+  }
+
+  /**
+   * run() and shell(): one joined output, and exactly the port's keys.
+   *
+   * @param {NativeSpec} what
+   * @param {any} options names checked
+   * @param {{ stack?: string }} site
+   * @returns {Promise<SandboxRunResult & { exitCode: number }>}
+   */
+  async #port(what, options = {}, site) {
+    const signal = checkSignal(options.signal);
+    const { timeoutSeconds, env } = options;
+    /** @type {NativeSpec} */
+    const spec = { ...what, mergeStreams: true, maxOutputBytes: this.#maxOutputBytes };
+    if (timeoutSeconds !== undefined) spec.timeoutMs = checkTimeoutSeconds(timeoutSeconds, "timeoutSeconds");
+    if (env !== undefined) spec.env = checkEnv(env);
+    const result = await this.#call(site, signal, (id) => this.#handle.exec(id, spec));
+    if (result.outcome === "cancelled") throw signal?.reason;
+    return {
+      output: textOf(result.output),
+      exitCode: result.exitCode,
+      ...(result.outcome === "timedOut" && { timedOut: true }),
+      ...(result.output.dropped > 0 && { outputTruncated: true }),
+    };
+  }
+
+  /**
+   * @param {Record<string, any>} spec names checked
+   * @returns {NativeSpec}
+   */
+  #execSpec(spec) {
+    const { cwd, env, stdin, timeoutSeconds, maxOutputBytes, truncate, mergeStreams } = spec;
+    /** @type {NativeSpec} */
+    const checked = whatToRun(spec);
+    checked.maxOutputBytes = maxOutputBytes === undefined ? this.#maxOutputBytes : checkMaxOutputBytes(maxOutputBytes);
+    if (cwd !== undefined) checked.cwd = checkString(cwd, "cwd");
+    if (env !== undefined) checked.env = checkEnv(env);
+    if (stdin !== undefined) checked.stdin = checkContents(stdin, "stdin");
+    if (truncate !== undefined) checked.truncate = checkWord(truncate, TRUNCATE, "truncate");
+    if (mergeStreams !== undefined) checked.mergeStreams = checkBoolean(mergeStreams, "mergeStreams");
+    if (timeoutSeconds !== undefined) {
+      const range = { max: MAX_EXEC_TIMEOUT_SECONDS, endless: true };
+      checked.timeoutMs = checkTimeoutSeconds(timeoutSeconds, "timeoutSeconds", range);
+    }
+    return checked;
+  }
+
+  /**
+   * @param {string} path
+   * @param {AbortSignal | undefined} signal
+   * @param {{ stack?: string }} site
+   */
+  #read(path, signal, site) {
+    checkString(path, "path");
+    return this.#call(site, signal, (id) => this.#handle.read(id, path, 0));
+  }
+
+  /**
+   * One call of the core: a number to cancel it by, the signal, and errors with a stack.
+   *
+   * @template T
+   * @param {{ stack?: string }} site
+   * @param {AbortSignal | undefined} signal
+   * @param {(id: number) => Promise<T>} begin
+   * @returns {Promise<T>}
+   */
+  async #call(site, signal, begin) {
+    if (signal?.aborted) throw signal.reason;
+    const id = ++this.#lastCall;
+    const cancel = signal && (() => this.#handle.cancel(id));
+    if (cancel) signal.addEventListener("abort", cancel);
+    try {
+      return await begin(id);
+    } catch (error) {
+      if (!isNativeError(error)) throw error;
+      throw signal?.aborted && error.code === "ERR_SANDBOX_CANCELED" ? signal.reason : this.#translate(error, site);
+    } finally {
+      if (cancel) signal.removeEventListener("abort", cancel);
+    }
+  }
+
+  /**
+   * @param {import("./errors.js").NativeError} plain
+   * @param {{ stack?: string }} site
+   */
+  #translate(plain, site) {
+    return errorFromNative({ ...plain, provider: plain.provider === null ? null : this.#providerId }, site);
+  }
+}
+
+/**
+ * The signal of a call that has no other option.
+ *
+ * @param {unknown} options
+ * @param {string} where
+ */
+function signalOf(options, where) {
+  checkNames(options, FILE_OPTIONS, where);
+  return checkSignal(checkObject(options, where).signal);
+}
+
+/**
+ * @param {Record<string, any>} spec
+ * @returns {NativeSpec}
+ */
+function whatToRun({ command, code, language, argv }) {
+  const given = [command, code, argv].filter((value) => value !== undefined).length;
+  if (given !== 1) throw invalid("exec: give one of { command }, { code, language } or { argv }, and only one");
+  if (language !== undefined && code === undefined) throw invalid("exec: `language` belongs to `code` only");
+  if (command !== undefined) return { kind: "shell", text: checkString(command, "command") };
+  if (code !== undefined) {
+    checkString(code, "code");
+    return { kind: "code", text: code, language: checkWord(language ?? "python", CODE_LANGUAGES, "language") };
+  }
+  if (!Array.isArray(argv) || argv.length === 0 || !argv.every((item) => typeof item === "string")) {
+    throw invalid('`argv` must be an array of strings such as ["ls", "-l"], with the program first');
+  }
+  return { kind: "argv", argv };
+}
+
+/**
+ * @typedef {object} Listener
+ * @property {(stream: 0 | 1, bytes: Buffer) => void} onOutput for the core; never throws
+ * @property {() => void} onFailure called once when a callback of the user threw
+ * @property {(result: Promise<NativeResult>) => Promise<NativeResult>} watch the same result, or what
+ *   a callback threw
+ */
+
+/**
+ * Hands output to the user's callbacks as it arrives: text is never split inside a character, and
+ * the callbacks run in the asynchronous context of the caller.
+ *
+ * @param {Record<string, any>} spec
+ * @param {boolean} asText
+ * @returns {Listener | undefined} undefined when nobody listens
+ */
+function listen({ onStdout, onStderr }, asText) {
+  if (onStdout === undefined && onStderr === undefined) return undefined;
+  const streams = [
+    { callback: onStdout, name: "onStdout" },
+    { callback: onStderr, name: "onStderr" },
+  ].map(({ callback, name }) => ({
+    callback: callback === undefined ? undefined : AsyncResource.bind(checkFunction(callback, name)),
+    decoder: asText ? new TextDecoder("utf-8", TEXT) : undefined,
+  }));
+  /** @type {{ error: unknown } | undefined} */
+  let thrown;
+
+  /** @param {0 | 1} index @param {Buffer} [bytes] the end of the stream when left out */
+  const emit = (index, bytes) => {
+    const { callback, decoder } = streams[index];
+    if (!callback || thrown) return;
+    try {
+      const part = decoder ? decoder.decode(bytes, { stream: bytes !== undefined }) : bytes && plainBytes(bytes);
+      if (part?.length) callback(part);
+    } catch (error) {
+      thrown = { error };
+      listener.onFailure();
+    }
+  };
+  /** @type {Listener} */
+  const listener = {
+    onOutput: emit,
+    onFailure() {},
+    async watch(result) {
+      try {
+        const value = await result;
+        emit(0);
+        emit(1);
+        return value;
+      } finally {
+        // What the user's callback threw says more than the cancel that followed it.
+        if (thrown) throw thrown.error; // eslint-disable-line no-unsafe-finally
+      }
+    },
+  };
+  return listener;
+}
+
+/**
+ * @param {NativeResult} result
+ * @param {boolean} asText
+ * @returns {ExecResult<any>}
+ */
+function execResult({ outcome, signal, output, stdout, stderr, ...rest }, asText) {
+  const droppedBytes = { output: output.dropped, stdout: stdout.dropped, stderr: stderr.dropped };
+  /** @param {NativeKept} kept */
+  const value = (kept) => (asText ? textOf(kept) : plainBytes(kept.bytes));
+  return {
+    status: outcome,
+    ...(signal === null ? {} : { signal }),
+    output: value(output),
+    stdout: value(stdout),
+    stderr: value(stderr),
+    truncated: output.dropped + stdout.dropped + stderr.dropped > 0,
+    droppedBytes,
+    ...rest,
+  };
+}
+
+/**
+ * Kept bytes as text; a gap inside shows as a line of its own.
+ *
+ * @param {NativeKept} kept
+ */
+function textOf({ bytes, dropped, tailAt }) {
+  const decoder = new TextDecoder("utf-8", TEXT);
+  if (dropped === 0 || tailAt >= bytes.length) return decoder.decode(bytes);
+  const head = decoder.decode(bytes.subarray(0, tailAt));
+  const tail = decoder.decode(bytes.subarray(tailAt));
+  return `${head}${head === "" || head.endsWith("\n") ? "" : "\n"}[${dropped} bytes left out]\n${tail}`;
+}
+
+/**
+ * A Uint8Array that is no Buffer, over the same memory.
+ *
+ * @param {Buffer} buffer
+ */
+function plainBytes(buffer) {
+  return new Uint8Array(buffer.buffer, buffer.byteOffset, buffer.length);
+}
