@@ -1,0 +1,96 @@
+// The table that the conformance suite runs over: one row per provider. A provider joins with one row;
+// no test knows a provider's name.
+//
+// A row:
+//   name          what tests are labelled with
+//   providerId    the port's providerId
+//   facts         what the wire can and cannot do; tests read these, never the name
+//   world(t)      one provider for one test, shared with no other test:
+//                   make(options)    a sandbox of this provider, closed when the test ends
+//                   existing()       ids of the sandboxes that exist at the provider now
+//                   breakCreation()  creating a sandbox fails from now on; returns the function that mends it
+//                   lose(sandbox)    the sandbox vanishes behind its object's back
+import { mkdirSync, readdirSync, rmSync } from "node:fs";
+import path from "node:path";
+
+import { LocalSandbox, SandboxAgent } from "cloudsandbox";
+
+import { removeTree, tempDir } from "../support/temp.js";
+
+/** Makes things that are closed when the test ends, after which `then` runs. */
+function closer(t, then) {
+  const open = [];
+  t.after(async () => {
+    await Promise.all(open.map((item) => item.close()));
+    then?.();
+  });
+  return (item) => {
+    open.push(item);
+    return item;
+  };
+}
+
+const local = {
+  name: "local",
+  providerId: "unix-local",
+  facts: {
+    // Languages of run(); the first is the default one.
+    languages: ["python", "node", "shell"],
+    // The merged output keeps the order in which the two streams were written.
+    keepsStreamOrder: true,
+    separatesStreams: true,
+    // Commands run on this machine, so their processes and files can be looked at from a test.
+    onThisMachine: true,
+    // Names with control characters are refused by rule; elsewhere they are names like any other.
+    refusesControlCharacters: true,
+    // Paths that leave the base directory are refused; elsewhere the whole machine is the sandbox's.
+    confinesPaths: true,
+  },
+  world(t) {
+    const base = tempDir(t);
+    const parent = path.join(base, "sandboxes");
+    mkdirSync(parent);
+    const track = closer(t, () => removeTree(parent));
+    return {
+      make: (options) => track(new LocalSandbox({ tempDir: parent, trusted: true, ...options })),
+      existing: () => readdirSync(parent),
+      breakCreation() {
+        rmSync(parent, { recursive: true });
+        return () => mkdirSync(parent);
+      },
+      lose: (sandbox) => rmSync(sandbox.sandboxId, { recursive: true }),
+    };
+  },
+};
+
+export const providers = [local];
+
+/**
+ * Ways to have a SandboxAgent: its own local workspace, and one over each provider.
+ *
+ *   facts.abort  what a call that is aborted in flight does: "result" or "reason" (it rejects with it)
+ *   facts.language  default language of run()
+ *   world(t).make(config)  an agent, closed when the test ends
+ */
+export const agents = [
+  {
+    name: "unix-local agent",
+    facts: { abort: "result", language: "node", confinesPaths: true },
+    world(t) {
+      const track = closer(t);
+      return { make: (config) => track(new SandboxAgent({ backend: "unix-local", ...config })) };
+    },
+  },
+  ...providers.map((provider) => ({
+    name: `agent over ${provider.name}`,
+    facts: { abort: "reason", language: provider.facts.languages[0], confinesPaths: provider.facts.confinesPaths },
+    world(t) {
+      const world = provider.world(t);
+      const track = closer(t);
+      return { make: (config) => track(new SandboxAgent({ backend: "remote", remote: world.make(), ...config })) };
+    },
+  })),
+];
+
+/** Cases that wait for more than half a minute run at full length only when this is set. */
+export const slow = process.env.CLOUDSANDBOX_SLOW === "1";

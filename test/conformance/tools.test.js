@@ -1,0 +1,190 @@
+// The four tools, called as an agent framework calls them.
+import assert from "node:assert/strict";
+import { describe, test } from "node:test";
+
+import { SandboxToolkit, collectToolkitTools, describeToolLibrary } from "cloudsandbox";
+
+import { callTool, toolsByRole } from "../support/host.js";
+import { providers } from "./providers.js";
+
+for (const provider of providers) {
+  const { facts } = provider;
+  const open = (t, options) => {
+    const world = provider.world(t);
+    const sandbox = world.make(options);
+    const toolkit = new SandboxToolkit(sandbox, { name: provider.name });
+    return { world, sandbox, toolkit, ...toolsByRole(toolkit) };
+  };
+
+  describe(`tools, ${provider.name}`, { concurrency: 4 }, () => {
+    test("K2 four tools in order, with names made from the toolkit's", (t) => {
+      const { toolkit } = open(t);
+      const prefix = `sandbox_${provider.name}_`;
+      const names = ["run", "shell", "write_file", "read_file"].map((role) => prefix + role);
+      assert.deepEqual(toolkit.getTools().map((tool) => tool.name), names);
+      assert.deepEqual(Object.keys(collectToolkitTools([toolkit])), names);
+      assert.notEqual(toolkit.getTools()[0], toolkit.getTools()[0]);
+      for (const tool of toolkit.getTools()) {
+        assert.ok(tool.description.length > 20, tool.name);
+        assert.match(tool.name, /^[A-Za-z0-9_-]{1,64}$/);
+      }
+    });
+
+    test("K2 the schemas: parameters, required ones, limits", (t) => {
+      const { toolkit } = open(t);
+      assert.deepEqual(
+        describeToolLibrary(collectToolkitTools([toolkit])).map(({ name, parameters }) => [name.replace(/^sandbox_[a-z0-9]+_/, ""), parameters]),
+        [
+          ["run", ["code", "language", "timeoutSeconds"]],
+          ["shell", ["command", "timeoutSeconds"]],
+          ["write_file", ["path", "contents", "encoding"]],
+          ["read_file", ["path", "encoding"]],
+        ],
+      );
+      const required = [["code"], ["command"], ["path", "contents"], ["path"]];
+      for (const [index, tool] of toolkit.getTools().entries()) {
+        assert.equal(tool.rawJsonSchema.type, "object");
+        assert.deepEqual(tool.rawJsonSchema.required, required[index]);
+        assert.equal(tool.rawJsonSchema.additionalProperties, false);
+        assert.equal(tool.rawJsonSchema.properties.env, undefined, "a model cannot set variables");
+        assert.deepEqual(JSON.parse(JSON.stringify(tool.parameters)), JSON.parse(JSON.stringify(tool.rawJsonSchema)));
+      }
+      const { shell } = toolsByRole(toolkit);
+      assert.equal(shell.parameters.safeParse({ command: "true", timeoutSeconds: -1 }).success, false);
+      assert.equal(shell.parameters.safeParse({ command: "true", timeoutSeconds: 5 }).success, true);
+    });
+
+    test("K2 C073 write, read, read a missing file, read an empty file", async (t) => {
+      const { writeFile, readFile } = open(t);
+      assert.equal(await callTool(writeFile, { path: "f", contents: "content\n" }), "ok");
+      assert.equal(await callTool(readFile, { path: "f" }), "content\n");
+      assert.equal(await callTool(readFile, { path: "f", encoding: "base64" }), Buffer.from("content\n").toString("base64"));
+      assert.equal(await callTool(readFile, { path: "absent" }), "[file not found]");
+      assert.equal(await callTool(writeFile, { path: "e", contents: "" }), "ok");
+      assert.equal(await callTool(readFile, { path: "e" }), "");
+      assert.equal(await callTool(writeFile, { path: "b", contents: "AP+A", encoding: "base64" }), "ok");
+      assert.equal(await callTool(readFile, { path: "b", encoding: "base64" }), "AP+A");
+    });
+
+    test("K14 a tool opts out of being run as source text elsewhere", (t) => {
+      const { toolkit } = open(t);
+      for (const tool of toolkit.getTools()) assert.equal(tool.sandbox, false);
+    });
+
+    test("C070 a model may ask for a longer limit", async (t) => {
+      const { shell } = open(t);
+      const text = await callTool(shell, { command: "sleep 2; echo ok", timeoutSeconds: 60 });
+      assert.deepStrictEqual(JSON.parse(text), { output: "ok\n", exitCode: 0 });
+    });
+
+    test("C071 arguments that a model gets wrong", async (t) => {
+      const { shell, writeFile, run, world } = open(t);
+      const refused = [
+        [shell, { command: "true", timeoutSeconds: -3 }, /timeoutSeconds/],
+        [shell, { command: "true", timeoutSeconds: 0 }, /timeoutSeconds/],
+        [shell, { command: "true", timeoutSeconds: "soon" }, /timeoutSeconds/],
+        [shell, {}, /command/],
+        [shell, { command: 7 }, /command/],
+        [shell, null, /object/],
+        [shell, "true", /object/],
+        [run, { language: "python" }, /code/],
+        [writeFile, { path: "f", contents: "x", encoding: "hex" }, /encoding/],
+        [writeFile, { path: "f" }, /contents/],
+      ];
+      for (const [tool, args, words] of refused) {
+        const text = await callTool(tool, args);
+        assert.match(text, /^(Invalid arguments|Error): /, JSON.stringify(args));
+        assert.match(text, words);
+      }
+      assert.deepEqual(world.existing(), []);
+      const ok = { output: "ok\n", exitCode: 0 };
+      for (const slip of [{ timeoutSeconds: null }, { timeoutSeconds: "5" }, { timeoutSeconds: 99_999_999 }, { why: "an extra key" }]) {
+        assert.deepStrictEqual(JSON.parse(await callTool(shell, { command: "echo ok", ...slip })), ok, JSON.stringify(slip));
+      }
+      const limited = await callTool(shell, { command: "sleep 300", timeoutSeconds: "0.5" });
+      assert.deepStrictEqual(JSON.parse(limited), { output: "", exitCode: 124, timedOut: true }, "numeric text counts as the number");
+    });
+
+    test("C071 execute() checks too, for hosts that do not", async (t) => {
+      const { shell, writeFile } = open(t);
+      await assert.rejects(shell.execute({}), /command/);
+      await assert.rejects(shell.execute({ command: "true", timeoutSeconds: -1 }), /timeoutSeconds/);
+      await assert.rejects(writeFile.execute({ path: "f", contents: "x", encoding: "hex" }), /encoding/);
+      await assert.rejects(shell.execute(undefined), /object|command/);
+    });
+
+    test("C072 output of every kind survives as JSON", async (t) => {
+      const { run } = open(t);
+      const text = "q\" ' \\ \n \t \0 \u001b[1m \u{1F600} \u2028 </script>";
+      const result = await callTool(run, { code: `import sys\nsys.stdout.reconfigure(encoding='utf-8')\nprint(${pythonLiteral(text)}, end='')` });
+      assert.deepStrictEqual(JSON.parse(result), { output: text, exitCode: 0 });
+    });
+
+    test("C074 two toolkits in one list: eight names, each with its own sandbox", async (t) => {
+      const world = provider.world(t);
+      const toolkits = ["one", "two"].map((name) => new SandboxToolkit(world.make(), { name }));
+      const library = collectToolkitTools(toolkits);
+      assert.equal(Object.keys(library).length, 8);
+      for (const name of ["one", "two"]) {
+        assert.equal(await callTool(library[`sandbox_${name}_write_file`], { path: "who", contents: name }), "ok");
+      }
+      for (const name of ["one", "two"]) {
+        assert.equal(await callTool(library[`sandbox_${name}_read_file`], { path: "who" }), name);
+      }
+      assert.equal(world.existing().length, 2);
+      await Promise.all(toolkits.map((toolkit) => toolkit.close()));
+      assert.deepEqual(world.existing(), []);
+    });
+
+    test("C076 what the model reads when the sandbox cannot be had: short, and what failed", async (t) => {
+      const { shell, sandbox, world } = open(t);
+      const mend = world.breakCreation();
+      const text = await callTool(shell, { command: "true" });
+      assert.match(text, /^Error: \S/);
+      assert.ok(text.length < 1000, text);
+      mend();
+      await callTool(shell, { command: "true" });
+      world.lose(sandbox);
+      assert.match(await callTool(shell, { command: "echo lost" }), /^Error: .*(gone|lost|vanished|removed|no longer)/is);
+    });
+
+    test("C077 a language that is not offered", async (t) => {
+      const { run, world } = open(t);
+      for (const language of ["ruby", "Python", "js"]) {
+        const text = await callTool(run, { code: "puts 1", language });
+        assert.match(text, /^(Invalid arguments|Error): .*language/s);
+        for (const offered of facts.languages) assert.ok(text.includes(offered), text);
+      }
+      assert.deepEqual(world.existing(), []);
+    });
+
+    test("C078 four tools at once on a fresh toolkit: one sandbox, four results", async (t) => {
+      const { run, shell, writeFile, readFile, world } = open(t);
+      const results = await Promise.all([
+        callTool(run, { code: "print(1)" }),
+        callTool(shell, { command: "echo 2" }),
+        callTool(writeFile, { path: "f", contents: "3" }),
+        callTool(readFile, { path: "absent" }),
+      ]);
+      assert.deepEqual(results, ['{"output":"1\\n","exitCode":0}', '{"output":"2\\n","exitCode":0}', "ok", "[file not found]"]);
+      assert.equal(world.existing().length, 1);
+    });
+
+    test("K6 the host's signal reaches run and shell, wherever the host puts it", async (t) => {
+      const { run, shell, world } = open(t);
+      const reason = new Error("the run was stopped");
+      const signal = AbortSignal.abort(reason);
+      for (const context of [[{ signal }], [{ abortSignal: signal }], [{}, { signal }]]) {
+        await assert.rejects(shell.execute({ command: "true" }, ...context), reason);
+        await assert.rejects(run.execute({ code: "1" }, ...context), reason);
+      }
+      assert.deepEqual(world.existing(), []);
+    });
+  });
+}
+
+/** A Python string literal for `text`. */
+function pythonLiteral(text) {
+  const escaped = [...text].map((c) => `\\U${c.codePointAt(0).toString(16).padStart(8, "0")}`).join("");
+  return `'${escaped}'`;
+}

@@ -1,0 +1,128 @@
+// What a local command finds around it: variables, programs, terminal.
+import assert from "node:assert/strict";
+import { symlinkSync } from "node:fs";
+import path from "node:path";
+import { describe, test } from "node:test";
+
+import { LocalSandbox } from "cloudsandbox";
+
+import { runNode } from "../support/node.js";
+import { mark } from "../support/processes.js";
+import { tempDir } from "../support/temp.js";
+
+function open(t, options) {
+  const sandbox = new LocalSandbox({ trusted: true, tempDir: tempDir(t), ...options });
+  t.after(() => sandbox.close());
+  return sandbox;
+}
+
+/** The variables of a command as an object. */
+async function variables(sandbox, options) {
+  const { output } = await sandbox.shell("env -0", options);
+  return Object.fromEntries(
+    output
+      .split("\0")
+      .filter(Boolean)
+      .map((line) => [line.slice(0, line.indexOf("=")), line.slice(line.indexOf("=") + 1)]),
+  );
+}
+
+describe("environment", { concurrency: 4 }, () => {
+  test("C055 the host's variables stay with the host, unless they are named", async () => {
+    const { stdout, stderr } = await runNode(
+      `import { LocalSandbox } from "cloudsandbox";
+       const show = async (options) => {
+         const sandbox = new LocalSandbox({ trusted: true, ...options });
+         console.log(JSON.stringify((await sandbox.shell("env")).output.split("\\n").filter((line) => /SECRET|E2B|PLAIN|OPTIONS/.test(line)).sort()));
+         await sandbox.close();
+       };
+       await show({});
+       await show({ inheritEnv: ["PLAIN_X", "NOT_SET_ANYWHERE"] });
+       await show({ inheritEnv: ["SECRET_X"], env: { E2B_API_KEY: "given" } });`,
+      { env: { SECRET_X: "1", E2B_API_KEY: "k", PLAIN_X: "plain", NODE_OPTIONS: "--no-deprecation" } },
+    );
+    assert.equal(stderr, "");
+    assert.deepEqual(
+      stdout.trim().split("\n").map((line) => JSON.parse(line)),
+      [[], ["PLAIN_X=plain"], ["E2B_API_KEY=given", "SECRET_X=1"]],
+    );
+  });
+
+  test("C055 the whole environment is the search path, the sandbox's variables and the call's", async (t) => {
+    const sandbox = open(t, { env: { A: "sandbox", B: "sandbox" } });
+    const found = await variables(sandbox, { env: { B: "call", C: "call" } });
+    for (const [name, value] of Object.entries({ PATH: process.env.PATH, A: "sandbox", B: "call", C: "call" })) {
+      assert.equal(found[name], value, name);
+    }
+    const ours = ["PATH", "HOME", "LANG", "TERM", "A", "B", "C"];
+    const theShells = ["PWD", "OLDPWD", "SHLVL", "_"];
+    assert.deepEqual(Object.keys(found).filter((name) => !ours.includes(name) && !theShells.includes(name)), []);
+  });
+
+  test("C056 programs are found, text is UTF-8, and no stray folder appears", async (t) => {
+    const sandbox = open(t);
+    const found = await sandbox.shell("python3 --version && command -v sh && echo \"home=$HOME\"");
+    assert.equal(found.exitCode, 0, found.output);
+    assert.match(found.output, /^Python 3\.\d+/);
+    const home = /^home=(.*)$/m.exec(found.output)[1];
+    assert.ok(home === "" || home === sandbox.sandboxId, home);
+    assert.deepStrictEqual(await sandbox.run("print('h\u00e9 \u{1F600}')"), { output: "h\u00e9 \u{1F600}\n", exitCode: 0 });
+    assert.deepStrictEqual(await sandbox.shell("ls -A"), { output: "", exitCode: 0 });
+  });
+
+  test("C060 no terminal, no password prompt", async (t) => {
+    const sandbox = open(t, { defaultTimeoutSeconds: 20 });
+    const tty = await sandbox.shell("cat /dev/tty");
+    assert.notEqual(tty.exitCode, 0);
+    assert.equal(tty.timedOut, undefined);
+    const git = await sandbox.shell("git clone https://user@localhost:1/x.git");
+    assert.notEqual(git.exitCode, 0);
+    assert.equal(git.timedOut, undefined);
+    const sudo = await sandbox.shell("sudo -k true");
+    assert.equal(sudo.timedOut, undefined);
+    assert.deepStrictEqual(await sandbox.shell("test -t 0 || test -t 1 || echo none"), { output: "none\n", exitCode: 0 });
+  });
+
+  test("C061 no python3 on the search path: 127, and the output names it", async (t) => {
+    const bin = tempDir(t);
+    for (const name of ["sh", "cat"]) symlinkSync(`/bin/${name}`, path.join(bin, name));
+    const { stdout, stderr } = await runNode(
+      `import { LocalSandbox } from "cloudsandbox";
+       process.env.PATH = ${JSON.stringify(bin)};
+       const sandbox = new LocalSandbox({ trusted: true });
+       console.log(JSON.stringify(await sandbox.run("print(1)")));
+       console.log(JSON.stringify(await sandbox.exec({ argv: ["no-such-program"] })));
+       await sandbox.close();`,
+    );
+    assert.equal(stderr, "");
+    const [run, argv] = stdout.trim().split("\n").map((line) => JSON.parse(line));
+    assert.equal(run.exitCode, 127);
+    assert.match(run.output, /python3/);
+    assert.equal(argv.exitCode, 127);
+    assert.match(argv.output, /no-such-program/);
+  });
+
+  test("C061 a search path of the call is the one that counts", async (t) => {
+    const sandbox = open(t);
+    const result = await sandbox.run("print(1)", { env: { PATH: "/nowhere" } });
+    assert.equal(result.exitCode, 127);
+    assert.match(result.output, /python3/);
+  });
+
+  test("K12 node is the program that runs this test, unless another one is given", async (t) => {
+    const { output } = await open(t).run("console.log(process.execPath)", { language: "node" });
+    assert.equal(output.trim(), process.execPath);
+    const dir = tempDir(t);
+    const link = path.join(dir, "other-node");
+    symlinkSync(process.execPath, link);
+    const other = await open(t, { nodePath: link }).run("console.log(process.argv0)", { language: "node" });
+    assert.match(other.output, /other-node/);
+  });
+
+  test("I34 descriptors of the host do not leak into a command", async (t) => {
+    const tracked = mark();
+    const { output } = await open(t).shell("ls /proc/self/fd", { env: tracked.env });
+    // 0, 1, 2 and the one that lists the folder.
+    assert.deepEqual(output.trim().split("\n"), ["0", "1", "2", "3"]);
+  });
+});

@@ -1,0 +1,103 @@
+// Floods of output and of calls: memory, descriptors and the loop stay as they were. One after the
+// other, in a process where nothing else runs.
+import assert from "node:assert/strict";
+import { test } from "node:test";
+
+import { LocalSandbox } from "cloudsandbox";
+
+import { slow } from "../conformance/providers.js";
+import { openDescriptors, residentBytes } from "../support/resources.js";
+import { tempDir } from "../support/temp.js";
+import { eventually } from "../support/wait.js";
+
+const MiB = 1 << 20;
+
+function open(t, options) {
+  const sandbox = new LocalSandbox({ trusted: true, tempDir: tempDir(t), ...options });
+  t.after(() => sandbox.close());
+  return sandbox;
+}
+
+/** Runs `work` and reports how memory grew at most, and how often a 5 ms timer came meanwhile. */
+async function watched(work) {
+  const before = residentBytes();
+  let peak = before;
+  let ticks = 0;
+  const timer = setInterval(() => {
+    ticks++;
+    peak = Math.max(peak, process.memoryUsage.rss());
+  }, 5);
+  try {
+    return { result: await work(), grown: peak - before, ticks };
+  } finally {
+    clearInterval(timer);
+  }
+}
+
+test("C058 fifty megabytes under a small cap: the first bytes, the flag, and the command's own exit code", async (t) => {
+  const sandbox = open(t, { maxOutputBytes: 1000 });
+  const result = await sandbox.shell("head -c 50000000 /dev/zero | tr '\\0' x; exit 5");
+  assert.deepStrictEqual(result, { output: "x".repeat(1000), exitCode: 5, outputTruncated: true });
+});
+
+for (const [id, command, start] of [
+  ["I47 a flood of lines", (bytes) => `yes | head -c ${bytes}`, "y\ny\n"],
+  ["I48 one endless line", (bytes) => `head -c ${bytes} /dev/zero | tr '\\0' a`, "aaaa"],
+]) {
+  test(`${id}: bounded memory, and the loop stays alive`, async (t) => {
+    const sandbox = open(t);
+    await sandbox.shell("head -c 4000000 /dev/zero");
+    const bytes = slow ? 10_000_000_000 : 500_000_000;
+    const { result, grown, ticks } = await watched(() => sandbox.exec({ command: command(bytes), timeoutSeconds: 600, mergeStreams: true }));
+    assert.equal(result.status, "exited");
+    assert.equal(result.exitCode, 0);
+    assert.ok(result.output.startsWith(start));
+    assert.equal(result.output.length, MiB);
+    assert.equal(result.droppedBytes.output, bytes - MiB);
+    assert.ok(grown < 32 * MiB, `${Math.round(grown / MiB)} MiB`);
+    assert.ok(ticks >= 5, `${ticks} timer ticks in ${result.durationMs} ms`);
+  });
+}
+
+test("I47 a flood that somebody listens to is heard to the last byte, in bounded memory", async (t) => {
+  const sandbox = open(t);
+  let heard = 0;
+  const bytes = 100_000_000;
+  const { grown } = await watched(() =>
+    sandbox.exec({ command: `head -c ${bytes} /dev/zero`, encoding: "buffer", onStdout: (chunk) => (heard += chunk.length) }),
+  );
+  assert.equal(heard, bytes);
+  assert.ok(grown < 128 * MiB, `${Math.round(grown / MiB)} MiB`);
+});
+
+test("C069 2000 commands of which a third fail: memory and descriptors stay flat", async (t) => {
+  const sandbox = open(t, { maxOutputBytes: 10_000 });
+  const controller = new AbortController();
+  controller.abort();
+  const one = async (index) => {
+    switch (index % 6) {
+      case 0: // refused before anything runs
+        return assert.rejects(sandbox.shell("true", { timeoutSeconds: -1 }), { code: "ERR_SANDBOX_INVALID_ARG" });
+      case 1: // refused by the files' rules
+        return assert.rejects(sandbox.readFile("../outside"), { name: "PathSecurityError" });
+      case 2:
+        return assert.equal(await sandbox.readFile("absent"), null);
+      case 3:
+        return assert.deepStrictEqual(await sandbox.shell(`echo ${index}; exit 3`), { output: `${index}\n`, exitCode: 3 });
+      default:
+        return assert.deepStrictEqual(await sandbox.shell(`echo ${index}`), { output: `${index}\n`, exitCode: 0 });
+    }
+  };
+  const many = async (from, to) => {
+    let next = from;
+    const worker = async () => {
+      while (next < to) await one(next++);
+    };
+    await Promise.all(Array.from({ length: 8 }, worker));
+  };
+  await many(0, 800);
+  const [memory, descriptors] = [residentBytes(), openDescriptors()];
+  await many(800, 4000);
+  assert.ok(residentBytes() - memory < 24 * MiB, `${Math.round((residentBytes() - memory) / MiB)} MiB`);
+  await eventually("as many descriptors as before", () => openDescriptors() <= descriptors);
+});

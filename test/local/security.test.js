@@ -1,0 +1,49 @@
+// The local backend says what it is: not isolated, and never chosen by itself.
+import assert from "node:assert/strict";
+import { readFileSync } from "node:fs";
+import path from "node:path";
+import { describe, test } from "node:test";
+
+import { LocalSandbox, SandboxAgent } from "cloudsandbox";
+
+import { ROOT, runNode } from "../support/node.js";
+import { rejection } from "../support/wait.js";
+
+describe("C085 the local backend is not isolation", { concurrency: 4 }, () => {
+  test("C085 documents and types say so", () => {
+    for (const file of ["README.md", "docs/api.md", "types/index.d.ts"]) {
+      assert.match(readFileSync(path.join(ROOT, file), "utf8"), /not isolat(ed|ion)/i, file);
+    }
+  });
+
+  test("C085 one warning per process, unless the caller says that the code is trusted", async () => {
+    const program = (lines) => runNode(`import { LocalSandbox } from "cloudsandbox"; ${lines}`);
+    const warned = await program("new LocalSandbox(); new LocalSandbox(); await new LocalSandbox().close();");
+    assert.equal(warned.stderr.match(/SecurityWarning/g)?.length, 1, warned.stderr);
+    assert.match(warned.stderr, /not isolate/);
+    const quiet = await program('new LocalSandbox({ trusted: true }); new LocalSandbox({ isolation: "none" });');
+    assert.equal(quiet.stderr, "");
+  });
+
+  test("C085 asking for isolation throws, with the way out; nothing weaker is taken instead", () => {
+    assert.throws(
+      () => new LocalSandbox({ isolation: "required", trusted: true }),
+      (error) => error.code === "ERR_SANDBOX_ISOLATION_UNAVAILABLE" && error.message.length > 40,
+    );
+    assert.throws(() => new LocalSandbox({ isolation: "yes" }), { code: "ERR_SANDBOX_INVALID_ARG" });
+  });
+
+  test("C085 no backend is chosen by default or as a fallback", async () => {
+    for (const config of [undefined, {}, { backend: undefined }, { backend: "remote" }, { backend: "isolated" }]) {
+      const started = (async () => new SandboxAgent(config).start())();
+      assert.match((await rejection(started)).message, /Unsupported|requires `remote`|must be an object/);
+    }
+  });
+
+  test("C085 the id does not suggest isolation, and the capabilities say that it is this machine", async () => {
+    const sandbox = new LocalSandbox({ trusted: true });
+    assert.equal(sandbox.providerId, "unix-local");
+    assert.equal(sandbox.capabilities.local, true);
+    await sandbox.close();
+  });
+});
