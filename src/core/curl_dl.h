@@ -34,11 +34,13 @@
 #if LIBCURL_VERSION_NUM < 0x075500
 #define CURLOPT_PROTOCOLS_STR ((CURLoption)(CURLOPTTYPE_STRINGPOINT + 318))
 #endif
+#if LIBCURL_VERSION_NUM < 0x075700
+#define CURLOPT_QUICK_EXIT ((CURLoption)(CURLOPTTYPE_LONG + 322))
+#endif
 
 #define SBX_CURL_FUNCTIONS(X)                                                                      \
   X(global_init)                                                                                   \
   X(version_info)                                                                                  \
-  X(getdate)                                                                                       \
   X(easy_init)                                                                                     \
   X(easy_cleanup)                                                                                  \
   X(easy_setopt)                                                                                   \

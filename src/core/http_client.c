@@ -1,0 +1,131 @@
+/* http_client.c - how to reach a service: proxy, socket, HTTP version, trusted certificates.
+ *
+ * Invariant: a client lives as long as its owner or an exchange needs it, since libcurl borrows its
+ * certificates. */
+#include "core/http_int.h"
+
+#include "core/alloc.h"
+#include "core/err.h"
+
+#include <limits.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/un.h>
+
+static int copy_text(char **out, sbx_slice text, const char *what, sbx_err *err) {
+  if (text.len == 0)
+    return SBX_OK;
+  for (size_t i = 0; i < text.len; i++) {
+    unsigned char c = (unsigned char)text.ptr[i];
+    if (c < 0x20 || c == 0x7f)
+      return sbx_err_set(err, SBX_EINVAL, "the %s has a control character", what);
+  }
+  *out = sbx_strndup(text.ptr, text.len);
+  return *out != NULL ? SBX_OK : sbx_err_set(err, SBX_ENOMEM, NULL);
+}
+
+int sbx_http_client_new(sbx_http_client **out, const sbx_http_options *options, sbx_err *err) {
+  int code = SBX_OK;
+  if (options->unix_socket.len >= sizeof((struct sockaddr_un *)NULL)->sun_path)
+    return sbx_err_set(err, SBX_EINVAL, "the unix socket's path is too long");
+  sbx_http_client *client = sbx_calloc(1, sizeof *client);
+  if (client == NULL)
+    return sbx_err_set(err, SBX_ENOMEM, NULL);
+  client->users = 1;
+  client->version = options->version;
+  client->no_proxy = options->no_proxy;
+  code = sbx_trust_init(&client->trust, options->ca_pem, err);
+  if (code == SBX_OK)
+    code = copy_text(&client->proxy, options->proxy, "proxy URL", err);
+  if (code == SBX_OK)
+    code = copy_text(&client->unix_socket, options->unix_socket, "unix socket's path", err);
+  if (code != SBX_OK) {
+    sbx_http_client_free(client);
+    return code;
+  }
+  *out = client;
+  return SBX_OK;
+}
+
+void sbx__http_client_use(sbx_http_client *client) {
+  client->users++;
+}
+
+void sbx__http_client_drop(sbx_http_client *client) {
+  if (--client->users > 0)
+    return;
+  if (client->proxy != NULL)
+    sbx_wipe(client->proxy, strlen(client->proxy));
+  sbx_free(client->proxy);
+  sbx_free(client->unix_socket);
+  sbx_trust_deinit(&client->trust);
+  sbx_free(client);
+}
+
+void sbx_http_client_free(sbx_http_client *client) {
+  if (client != NULL)
+    sbx__http_client_drop(client);
+}
+
+/* The first variable that is set and not empty, or "". */
+static const char *first_env(const char *a, const char *b, const char *c, const char *d) {
+  const char *names[] = {a, b, c, d};
+  for (size_t i = 0; i < sizeof names / sizeof names[0] && names[i] != NULL; i++) {
+    const char *value = getenv(names[i]);
+    if (value != NULL && value[0] != '\0')
+      return value;
+  }
+  return "";
+}
+
+static CURLcode apply_proxy(const sbx_http_client *client, const sbx_curl *curl, CURL *easy,
+                            bool https) {
+  const char *proxy = "";
+  const char *except = "";
+  if (client->no_proxy || client->unix_socket != NULL) {
+    proxy = "";
+  } else if (client->proxy != NULL) {
+    proxy = client->proxy;
+  } else {
+    proxy = https ? first_env("https_proxy", "HTTPS_PROXY", "all_proxy", "ALL_PROXY")
+                  : first_env("http_proxy", "all_proxy", "ALL_PROXY", NULL);
+    except = first_env("no_proxy", "NO_PROXY", NULL, NULL);
+  }
+  /* Set even when empty: without a value libcurl reads the environment by its own rules. */
+  CURLcode rc = curl->easy_setopt(easy, CURLOPT_PROXY, proxy);
+  if (rc == CURLE_OK)
+    rc = curl->easy_setopt(easy, CURLOPT_NOPROXY, except);
+  return rc;
+}
+
+static int apply_version(const sbx_http_client *client, const sbx_curl *curl, CURL *easy,
+                         sbx_err *err) {
+  long version = CURL_HTTP_VERSION_1_1;
+  if (client->version == SBX_HTTP_2_PRIOR && !curl->has_http2)
+    return sbx_err_set(err, SBX_ELIBRARY, "this service needs a libcurl with HTTP/2");
+  if (client->version == SBX_HTTP_2_PRIOR)
+    version = CURL_HTTP_VERSION_2_PRIOR_KNOWLEDGE;
+  else if (client->version == SBX_HTTP_2 && curl->has_http2)
+    version = CURL_HTTP_VERSION_2TLS;
+  curl->easy_setopt(easy, CURLOPT_HTTP_VERSION, version);
+  /* Requests that start together wait for the first one's connection and share it. */
+  if (version != CURL_HTTP_VERSION_1_1)
+    curl->easy_setopt(easy, CURLOPT_PIPEWAIT, 1L);
+  return SBX_OK;
+}
+
+int sbx__http_client_apply(sbx_http_client *client, const sbx_curl *curl, CURL *easy, bool https,
+                           sbx_err *err) {
+  if (apply_proxy(client, curl, easy, https) != CURLE_OK)
+    return sbx_err_set(err, SBX_EINVAL, "the proxy's URL cannot be used");
+  int code = apply_version(client, curl, easy, err);
+  if (code != SBX_OK)
+    return code;
+  if (client->unix_socket != NULL &&
+      curl->easy_setopt(easy, CURLOPT_UNIX_SOCKET_PATH, client->unix_socket) != CURLE_OK)
+    return sbx_err_set(err, SBX_ELIBRARY, "this libcurl cannot connect to unix sockets");
+  curl->easy_setopt(easy, CURLOPT_SSL_VERIFYPEER, 1L);
+  curl->easy_setopt(easy, CURLOPT_SSL_VERIFYHOST, 2L);
+  curl->easy_setopt(easy, CURLOPT_SSLVERSION, (long)CURL_SSLVERSION_TLSv1_2);
+  return sbx_trust_apply(&client->trust, curl, easy, err);
+}

@@ -1,0 +1,171 @@
+/* http_error.c - says in words what went wrong with an exchange.
+ *
+ * Invariant: a message holds the method, the host, the port, what happened, and bounded text of the
+ * other side or of libcurl; never a header's value, a query or a user. */
+#include "core/http_int.h"
+
+#include "core/err.h"
+#include "core/json.h"
+
+#include <errno.h>
+#include <string.h>
+#include <time.h>
+
+/* ---- transfers ---- */
+
+typedef struct result_text {
+  CURLcode result;
+  int code;
+  const char *text;
+} result_text;
+
+static const result_text result_texts[] = {
+    {CURLE_UNSUPPORTED_PROTOCOL, SBX_EPROTO, "the answer is not HTTP"},
+    {CURLE_URL_MALFORMAT, SBX_EINVAL, "the URL cannot be used"},
+    {CURLE_COULDNT_RESOLVE_PROXY, SBX_ENET, "the proxy's name cannot be resolved"},
+    {CURLE_COULDNT_RESOLVE_HOST, SBX_ENET, "the host's name cannot be resolved"},
+    {CURLE_COULDNT_CONNECT, SBX_ENET, "cannot connect"},
+    {CURLE_WEIRD_SERVER_REPLY, SBX_EPROTO, "the answer is not proper HTTP"},
+    {CURLE_HTTP2, SBX_ENET, "the HTTP/2 connection failed"},
+    {CURLE_HTTP2_STREAM, SBX_ENET, "the HTTP/2 stream was ended"},
+    {CURLE_PARTIAL_FILE, SBX_ENET, "the answer ended early"},
+    {CURLE_GOT_NOTHING, SBX_ENET, "the connection was closed without an answer"},
+    {CURLE_SEND_ERROR, SBX_ENET, "sending failed"},
+    {CURLE_RECV_ERROR, SBX_ENET, "receiving failed"},
+    {CURLE_SEND_FAIL_REWIND, SBX_ENET, "the connection was closed and the request not repeated"},
+    {CURLE_OUT_OF_MEMORY, SBX_ENOMEM, "out of memory"},
+    {CURLE_BAD_CONTENT_ENCODING, SBX_EPROTO, "the answer's compression is broken"},
+    {CURLE_FILESIZE_EXCEEDED, SBX_ETOOBIG, "the answer is too large"},
+    {CURLE_PEER_FAILED_VERIFICATION, SBX_ETLS,
+     "the server's certificate is not trusted. For a private CA give its certificate by the CA "
+     "option or NODE_EXTRA_CA_CERTS"},
+    {CURLE_SSL_CONNECT_ERROR, SBX_ETLS, "the TLS handshake failed"},
+    {CURLE_SSL_CACERT_BADFILE, SBX_ETLS, "the CA certificates cannot be read"},
+    {CURLE_SSL_CERTPROBLEM, SBX_ETLS, "TLS failed"},
+    {CURLE_SSL_CIPHER, SBX_ETLS, "TLS failed"},
+    {CURLE_SSL_ENGINE_NOTFOUND, SBX_ETLS, "TLS failed"},
+    {CURLE_SSL_ENGINE_SETFAILED, SBX_ETLS, "TLS failed"},
+    {CURLE_SSL_ENGINE_INITFAILED, SBX_ETLS, "TLS failed"},
+    {CURLE_SSL_SHUTDOWN_FAILED, SBX_ETLS, "TLS failed"},
+    {CURLE_SSL_CRL_BADFILE, SBX_ETLS, "TLS failed"},
+    {CURLE_SSL_ISSUER_ERROR, SBX_ETLS, "TLS failed"},
+    {CURLE_SSL_PINNEDPUBKEYNOTMATCH, SBX_ETLS, "TLS failed"},
+    {CURLE_SSL_INVALIDCERTSTATUS, SBX_ETLS, "TLS failed"},
+    {CURLE_USE_SSL_FAILED, SBX_ETLS, "TLS failed"},
+};
+
+static result_text describe(CURLcode result) {
+  for (size_t i = 0; i < sizeof result_texts / sizeof result_texts[0]; i++) {
+    if (result_texts[i].result == result)
+      return result_texts[i];
+  }
+  return (result_text){result, SBX_ENET, "the transfer failed"};
+}
+
+int sbx__http_transfer_error(const sbx__exchange *x, CURLcode result, sbx_err *err) {
+  if (x->failure.code != SBX_OK) {
+    sbx_err_copy(err, &x->failure);
+    return err->code;
+  }
+  if (result == CURLE_OPERATION_TIMEDOUT)
+    return sbx_err_set(err, SBX_ETIMEOUT, "%s %s: no connection within %llu ms", x->method,
+                       x->target, (unsigned long long)x->connect_ms);
+  result_text what = describe(result);
+  /* A connection that breaks during the handshake says nothing about certificates. */
+  long os_error = 0;
+  x->curl->easy_getinfo(x->easy, CURLINFO_OS_ERRNO, &os_error);
+  if (result == CURLE_SSL_CONNECT_ERROR && (os_error == ECONNRESET || os_error == EPIPE))
+    what = (result_text){result, SBX_ENET, "the connection broke during the TLS handshake"};
+  sbx_err_set(err, what.code, "%s %s: %s", x->method, x->target, what.text);
+  if (what.code == SBX_ETLS && x->client->trust.extra_unreadable)
+    sbx_err_append(err, "; NODE_EXTRA_CA_CERTS names a file that cannot be read");
+  sbx_err_append(err, " (");
+  sbx_err_append_remote(
+      err, sbx_slice_str(x->curl_text[0] != '\0' ? x->curl_text : x->curl->easy_strerror(result)));
+  sbx_err_append(err, ")");
+  return what.code;
+}
+
+/* ---- statuses ---- */
+
+static int code_of_status(int status) {
+  switch (status) {
+  case 400:
+  case 422:
+    return SBX_EINVAL;
+  case 401:
+    return SBX_EAUTH;
+  case 402:
+    return SBX_EQUOTA;
+  case 403:
+    return SBX_EFORBIDDEN;
+  case 404:
+  case 410:
+    return SBX_ENOTFOUND;
+  case 408:
+    return SBX_ETIMEOUT;
+  case 409:
+    return SBX_ECONFLICT;
+  case 413:
+    return SBX_ETOOBIG;
+  case 429:
+    return SBX_ERATE;
+  default:
+    return status >= 500 && status < 600 ? SBX_EPROVIDER : SBX_EPROTO;
+  }
+}
+
+static sbx_slice first_line(sbx_slice text) {
+  while (text.len > 0 && strchr(" \t\r\n", text.ptr[0]) != NULL)
+    text = sbx_slice_skip(text, 1);
+  text.len = sbx_slice_find(text, '\n');
+  return text;
+}
+
+/* The content of <title>, or nothing: the rest of a page is for browsers. */
+static sbx_slice html_title(sbx_slice page) {
+  static const char open[] = "<title>";
+  for (; page.len >= sizeof open - 1; page = sbx_slice_skip(page, 1)) {
+    if (!sbx_slice_eq_nocase(sbx_slice_of(page.ptr, sizeof open - 1), sbx_slice_str(open)))
+      continue;
+    page = sbx_slice_skip(page, sizeof open - 1);
+    page.len = sbx_slice_find(page, '<');
+    return page;
+  }
+  return sbx_slice_of(NULL, 0);
+}
+
+static bool json_text(const sbx_json *root, sbx_slice *out) {
+  const sbx_json *error = sbx_json_get(root, "error");
+  return sbx_json_string(sbx_json_get(root, "message"), out) ||
+         sbx_json_string(sbx_json_get(error, "message"), out) || sbx_json_string(error, out) ||
+         sbx_json_string(sbx_json_get(root, "detail"), out);
+}
+
+int sbx_http_status_error(sbx_err *err, const char *provider, const char *verb, int status,
+                          sbx_slice body) {
+  sbx_json_doc *doc = NULL;
+  sbx_slice text = first_line(body);
+  int code = sbx_err_set(err, code_of_status(status), "%s: %s: HTTP %d", provider, verb, status);
+  if (text.len > 0 && text.ptr[0] == '<') {
+    text = html_title(body);
+  } else if (sbx_json_parse(&doc, body, NULL) == SBX_OK) {
+    json_text(sbx_json_root(doc), &text);
+  }
+  if (text.len > 0) {
+    sbx_err_append(err, ": ");
+    sbx_err_append_remote(err, text);
+  }
+  sbx_json_free(doc, false);
+  if (err != NULL) {
+    err->status = status;
+    err->provider = provider;
+  }
+  return code;
+}
+
+bool sbx_http_retry_after(const sbx_http *http, uint64_t *delay_ms) {
+  sbx_slice value;
+  return sbx_headers_get(&http->headers, "retry-after", &value) &&
+         sbx_retry_after(value, (int64_t)time(NULL), delay_ms);
+}

@@ -1,0 +1,77 @@
+/* http_int.h - what the files of core/http share. */
+#ifndef SBX_HTTP_INT_H
+#define SBX_HTTP_INT_H
+
+#include "core/http.h"
+#include "core/transfer.h"
+#include "core/trust.h"
+
+struct sbx_http_client {
+  size_t users; /* the owner and the exchanges in flight */
+  sbx_http_version version;
+  char *proxy;
+  bool no_proxy;
+  char *unix_socket;
+  sbx_trust trust;
+};
+
+void sbx__http_client_use(sbx_http_client *client);
+void sbx__http_client_drop(sbx_http_client *client);
+/* Sets the options of `easy` that follow from the client. */
+int sbx__http_client_apply(sbx_http_client *client, const sbx_curl *curl, CURL *easy, bool https,
+                           sbx_err *err);
+
+/* The content of a multipart part, while libcurl reads it. */
+typedef struct sbx__http_content {
+  char *ptr;
+  size_t len;
+  size_t at;
+} sbx__http_content;
+
+typedef struct sbx__exchange {
+  sbx_http http; /* first: what the owner sees */
+  sbx_http_client *client;
+  const sbx_curl *curl;
+  sbx_transfer transfer;
+  CURL *easy;
+  struct curl_slist *fields;
+  curl_mime *mime;
+  sbx__http_content *contents;
+  size_t content_count;
+  char *body;
+  size_t body_len;
+
+  const char *method;
+  char *target; /* "host:port", for messages */
+  bool repeatable;
+  uint64_t timeout_ms;
+  uint64_t connect_ms;
+  size_t max_bytes;
+  int (*on_head)(void *consumer, int status, const sbx_headers *headers, sbx_err *err);
+  int (*on_bytes)(void *consumer, sbx_slice bytes, sbx_err *err);
+  void *consumer;
+
+  bool watched;   /* libcurl tells when it is about to send */
+  bool sent;      /* it has told so */
+  bool head_done; /* the final reply's head is complete */
+  bool enough;    /* ended on purpose; what came is the reply */
+  size_t received;
+  sbx_err failure; /* set inside a libcurl callback */
+  char curl_text[CURL_ERROR_SIZE];
+} sbx__exchange;
+
+/* Turns the request into an easy handle; what it made is in the exchange also when it fails. */
+int sbx__http_setup(sbx__exchange *x, const sbx_http_request *request, sbx_err *err);
+/* Frees what setup made. */
+void sbx__http_teardown(sbx__exchange *x);
+
+/* libcurl's callbacks, set by setup; in http.c. */
+int sbx__http_on_prereq(void *arg, char *remote_ip, char *local_ip, int remote_port,
+                        int local_port);
+size_t sbx__http_on_header(char *ptr, size_t size, size_t count, void *arg);
+size_t sbx__http_on_write(char *ptr, size_t size, size_t count, void *arg);
+
+/* Says what went wrong with a transfer that did not succeed. */
+int sbx__http_transfer_error(const sbx__exchange *x, CURLcode result, sbx_err *err);
+
+#endif

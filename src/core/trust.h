@@ -1,0 +1,30 @@
+/* trust.h - which certificate authorities a client trusts.
+ *
+ *  - `ca_pem` given: those certificates and no others.
+ *  - SSL_CERT_FILE in the environment: that file in place of the library's default.
+ *  - NODE_EXTRA_CA_CERTS in the environment: that file's certificates in addition to the default.
+ *
+ * There is no way to turn the check off. */
+#ifndef SBX_TRUST_H
+#define SBX_TRUST_H
+
+#include "core/buf.h"
+#include "core/curl_dl.h"
+
+typedef struct sbx_trust {
+  bool ready;            /* the environment was read */
+  bool exclusive;        /* the default's directory of certificates does not count */
+  bool extra_unreadable; /* NODE_EXTRA_CA_CERTS names a file that cannot be read */
+  sbx_buf pem;           /* certificates to trust; empty: what `path` or the default holds */
+  char *path;            /* a file to trust */
+  int fd;                /* the memory file behind `path`, or -1 */
+} sbx_trust;
+
+/* No I/O. SBX_EINVAL when `ca_pem` is not empty and holds no certificate; SBX_ENOMEM. */
+int sbx_trust_init(sbx_trust *trust, sbx_slice ca_pem, sbx_err *err);
+void sbx_trust_deinit(sbx_trust *trust);
+/* Sets the options of `easy`; `trust` must outlive it. The first call reads the environment and the
+ * files that it names. SBX_ENOMEM, or SBX_ETLS when the library cannot take the certificates. */
+int sbx_trust_apply(sbx_trust *trust, const sbx_curl *curl, CURL *easy, sbx_err *err);
+
+#endif
