@@ -8,9 +8,9 @@ import { AsyncResource } from "node:async_hooks";
 import { SandboxError, captureSite, errorFromNative, isNativeError } from "./errors.js";
 import { native } from "./native.js";
 import {
-  DEFAULT_OUTPUT_BYTES, MAX_EXEC_TIMEOUT_SECONDS, asyncDispose, checkBase64, checkBoolean, checkContents, checkEncoding,
-  checkEnv, checkFunction, checkInteger, checkMaxOutputBytes, checkNames, checkObject, checkSignal, checkString,
-  checkTimeoutSeconds, checkWord, invalid,
+  DEFAULT_OUTPUT_BYTES, MAX_EXEC_TIMEOUT_SECONDS, MAX_OUTPUT_BYTES, asyncDispose, checkBase64, checkBoolean,
+  checkContents, checkEncoding, checkEnv, checkFunction, checkInteger, checkMaxOutputBytes, checkNames, checkObject,
+  checkSignal, checkString, checkTimeoutSeconds, checkWord, invalid,
 } from "./options.js";
 
 /** @import { NativeHandle, NativeKept, NativeResult, NativeSpec } from "./native.js" */
@@ -26,6 +26,12 @@ const EXEC_OPTIONS = Object.freeze([
   "mergeStreams", "encoding", "onStdout", "onStderr", "signal",
 ]);
 const LIST_OPTIONS = Object.freeze(["maxEntries", "signal"]);
+
+/** Bounds of exec(). */
+const EXEC_BOUNDS = Object.freeze({ timeoutSeconds: MAX_EXEC_TIMEOUT_SECONDS, outputBytes: MAX_OUTPUT_BYTES });
+
+/** Key of exec() with bounds of the caller's choice: SandboxAgent's contract has wider ones. */
+export const execWithin = Symbol("execWithin");
 
 const CODE_LANGUAGES = /** @type {const} */ (["python", "node"]);
 const TRUNCATE = /** @type {const} */ (["head", "middle"]);
@@ -156,10 +162,19 @@ export class NativeSandbox {
    * @returns {Promise<ExecResult<any>>}
    */
   async exec(spec) {
-    const site = captureSite(NativeSandbox.prototype.exec);
+    return this[execWithin](spec, EXEC_BOUNDS, captureSite(NativeSandbox.prototype.exec));
+  }
+
+  /**
+   * @param {Record<string, any>} spec
+   * @param {{ timeoutSeconds: number, outputBytes: number }} bounds
+   * @param {{ stack?: string }} [site]
+   * @returns {Promise<ExecResult<any>>}
+   */
+  async [execWithin](spec, bounds, site = captureSite(NativeSandbox.prototype[execWithin])) {
     if (spec === undefined) throw invalid("exec: give one of { command }, { code, language } or { argv }");
     checkNames(spec, EXEC_OPTIONS, "exec");
-    const nativeSpec = this.#execSpec(spec);
+    const nativeSpec = this.#execSpec(spec, bounds);
     const signal = checkSignal(spec.signal);
     const asText = checkWord(spec.encoding ?? "utf8", ["utf8", "buffer"], "encoding") === "utf8";
     const listener = listen(spec, asText);
@@ -283,20 +298,21 @@ export class NativeSandbox {
 
   /**
    * @param {Record<string, any>} spec names checked
+   * @param {{ timeoutSeconds: number, outputBytes: number }} bounds
    * @returns {NativeSpec}
    */
-  #execSpec(spec) {
-    const { cwd, env, stdin, timeoutSeconds, maxOutputBytes, truncate, mergeStreams } = spec;
+  #execSpec(spec, bounds) {
+    const { cwd, env, stdin, timeoutSeconds, maxOutputBytes = this.#maxOutputBytes, truncate, mergeStreams } = spec;
     /** @type {NativeSpec} */
     const checked = whatToRun(spec);
-    checked.maxOutputBytes = maxOutputBytes === undefined ? this.#maxOutputBytes : checkMaxOutputBytes(maxOutputBytes);
+    checked.maxOutputBytes = checkInteger(maxOutputBytes, "maxOutputBytes", 1, bounds.outputBytes);
     if (cwd !== undefined) checked.cwd = checkString(cwd, "cwd");
     if (env !== undefined) checked.env = checkEnv(env);
     if (stdin !== undefined) checked.stdin = checkContents(stdin, "stdin");
     if (truncate !== undefined) checked.truncate = checkWord(truncate, TRUNCATE, "truncate");
     if (mergeStreams !== undefined) checked.mergeStreams = checkBoolean(mergeStreams, "mergeStreams");
     if (timeoutSeconds !== undefined) {
-      const range = { max: MAX_EXEC_TIMEOUT_SECONDS, endless: true };
+      const range = { max: bounds.timeoutSeconds, endless: true };
       checked.timeoutMs = checkTimeoutSeconds(timeoutSeconds, "timeoutSeconds", range);
     }
     return checked;
