@@ -1,0 +1,149 @@
+/* Lets the n-th allocation of a whole life of a sandbox fail, for every n: each call reports an
+ * error once or succeeds, nothing hangs, nothing leaks. */
+#include "support/sandbox_fixture.h"
+
+#include "core/alloc.h"
+
+#include <unistd.h>
+
+typedef struct tally {
+  int begun;
+  int reported;
+  int failed;
+} tally;
+
+static void count(tally *t, const sbx_err *err) {
+  t->reported++;
+  if (err == NULL)
+    return;
+  t->failed++;
+  assert_int_equal(err->code, SBX_ENOMEM);
+  assert_true(err->message[0] != '\0');
+}
+
+static void on_done(void *arg, const sbx_err *err) {
+  count(arg, err);
+}
+
+static void on_exec(void *arg, const sbx_err *err, const sbx_exec_result *result) {
+  assert_true((err == NULL) == (result != NULL));
+  count(arg, err);
+}
+
+static void on_output(void *arg, sbx_stream stream, sbx_slice bytes) {
+  (void)arg, (void)stream, (void)bytes;
+}
+
+static void on_read(void *arg, const sbx_err *err, const sbx_slice *bytes) {
+  assert_true((err == NULL) == (bytes != NULL));
+  count(arg, err);
+}
+
+static void on_listed(void *arg, const sbx_err *err, const sbx_entry *entries, size_t n) {
+  (void)entries, (void)n;
+  count(arg, err);
+}
+
+static void begun(tally *t, int rc) {
+  if (rc == SBX_OK)
+    t->begun++;
+  else
+    assert_int_equal(rc, SBX_ENOMEM);
+}
+
+static void run(uv_loop_t *uv) {
+  for (int i = 0; i < 24; i++)
+    uv_run(uv, UV_RUN_NOWAIT);
+}
+
+static void make_calls(sbx_sandbox *sb, uv_loop_t *uv, tally *t) {
+  static const sbx_env_var env[] = {{{"NAME", 4}, {"value", 5}}};
+  const sbx_exec_spec spec = {.text = sbx_slice_str("echo"),
+                              .env = env,
+                              .env_count = 1,
+                              .truncate = SBX_KEEP_HEAD_AND_TAIL,
+                              .max_output_bytes = 4};
+  begun(t, sbx_sandbox_start(sb, on_done, t, NULL, NULL));
+  begun(t, sbx_sandbox_exec(sb, &spec, on_output, on_exec, t, NULL, NULL));
+  begun(t,
+        sbx_sandbox_write(sb, sbx_slice_str("f"), sbx_slice_str("bytes"), on_done, t, NULL, NULL));
+  begun(t, sbx_sandbox_read(sb, sbx_slice_str("f"), 0, on_read, t, NULL, NULL));
+  begun(t, sbx_sandbox_list(sb, 9, on_listed, t, NULL, NULL));
+  run(uv);
+}
+
+/* A command that is killed after its start. */
+static void make_cancelled_call(sbx_sandbox *sb, uv_loop_t *uv, tally *t) {
+  const sbx_exec_spec spec = {.text = sbx_slice_str("sleep")};
+  int before = t->reported;
+  sbx_call *call = NULL;
+  fake_next(FAKE_EXEC, (fake_plan){.hang = true});
+  begun(t, sbx_sandbox_exec(sb, &spec, NULL, on_exec, t, &call, NULL));
+  run(uv);
+  if (call != NULL && t->reported == before)
+    sbx_call_cancel(call);
+  run(uv);
+  fake.planned[FAKE_EXEC] = 0; /* it may not have come that far */
+}
+
+static void live(uv_loop_t *uv, sbx_loop *loop, tally *t) {
+  sbx_sandbox *sb = NULL;
+  int rc =
+      sbx__sandbox_new_with(&sb, loop, &fake_provider, sbx_slice_str("{\"flavour\": 1}"), NULL);
+  if (rc != SBX_OK) {
+    assert_int_equal(rc, SBX_ENOMEM);
+    return;
+  }
+  make_calls(sb, uv, t);
+  make_cancelled_call(sb, uv, t);
+  make_calls(sb, uv, t);
+  begun(t, sbx_sandbox_close(sb, on_done, t, NULL));
+  run(uv);
+  sbx_sandbox_free(sb);
+}
+
+/* Returns whether an allocation was made to fail. */
+static bool one_life(size_t nth, bool sticky) {
+  uv_loop_t uv;
+  sbx_loop *loop = NULL;
+  tally t = {0};
+  fake_reset();
+  fake.output = "more than four bytes";
+  assert_int_equal(uv_loop_init(&uv), 0);
+  sbx_alloc_fail_at(nth, sticky);
+  int rc = sbx_loop_new(&loop, &uv, NULL);
+  if (rc == SBX_OK)
+    live(&uv, loop, &t);
+  bool failed = sbx_alloc_failed();
+  sbx_alloc_fail_at(0, false);
+  if (loop != NULL)
+    sbx_loop_close(loop, NULL, NULL);
+  uv_run(&uv, UV_RUN_DEFAULT);
+  assert_int_equal(uv_loop_close(&uv), 0);
+  assert_int_equal(t.reported, t.begun);
+  assert_int_equal(fake.live_ops, 0);
+  assert_int_equal(fake.live_sessions, 0);
+  assert_int_equal(sbx_alloc_live(), 0);
+  if (!failed)
+    assert_int_equal(t.failed, 0);
+  return failed;
+}
+
+static void test_every_allocation_may_fail(void **state) {
+  (void)state;
+  alarm(120);
+  for (int sticky = 0; sticky < 2; sticky++) {
+    size_t nth = 1;
+    while (one_life(nth, sticky != 0))
+      nth++;
+    /* The scenario reached what it is about. */
+    assert_true(nth > 40);
+    assert_int_equal(fake.count[FAKE_KILL], 1);
+    assert_int_equal(fake.count[FAKE_CLOSE], 1);
+  }
+}
+
+int main(void) {
+  const struct CMUnitTest tests[] = {cmocka_unit_test(test_every_allocation_may_fail)};
+  return cmocka_run_group_tests(tests, NULL, NULL);
+}
