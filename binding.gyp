@@ -40,7 +40,7 @@
         "NODE_ADDON_API_DISABLE_DEPRECATED",
         "NODE_API_SWALLOW_UNTHROWABLE_EXCEPTIONS"
       ],
-      "cflags_cc": ["-std=c++17", "-Wall", "-Wextra", "-Wshadow"],
+      "cflags_cc": ["-std=c++17", "-Wall", "-Wextra"],
       "libraries": ["<!@(pkg-config --libs libcjson 2>/dev/null || echo -lcjson)"],
       "conditions": [
         ["OS=='linux'", {

@@ -21,6 +21,11 @@ public:
    * when that fails or the environment is ending. */
   sbx_loop *Loop(Napi::Env env, sbx_err *err);
 
+  /* The loop that Loop() has made. */
+  sbx_loop *RunningLoop() const {
+    return loop_;
+  }
+
   /* From here on no JavaScript value is touched: callbacks of the core only free. */
   bool IsDying() const {
     return dying_;
