@@ -3,22 +3,24 @@
 //
 // Invariant: an error holds no option, no environment value and no header, so that it may be logged.
 
+/** @import { SandboxErrorCode } from "../types/index.js" */
+
 /**
  * Every `code` that a SandboxError can have.
  *
- * @type {readonly string[]}
+ * @type {readonly SandboxErrorCode[]}
  */
 export const SANDBOX_ERROR_CODES = Object.freeze(
-  [
+  /** @type {const} */ ([
     "INVALID_ARG", "MISSING_KEY", "MISSING_LIBRARY", "MISSING_BINARY", "AUTH", "FORBIDDEN", "NOT_FOUND",
     "CONFLICT", "RATE_LIMITED", "QUOTA", "TIMEOUT", "LOST", "NETWORK", "TLS", "PROTOCOL", "TOO_LARGE",
     "PROVIDER", "UNSUPPORTED", "NOT_READY", "CLOSED", "ISOLATION_UNAVAILABLE", "OUT_OF_MEMORY",
-  ].map((name) => `ERR_SANDBOX_${name}`),
+  ]).map((name) => /** @type {const} */ (`ERR_SANDBOX_${name}`)),
 );
 
 /**
  * @typedef {object} SandboxErrorDetails
- * @property {string} code one of SANDBOX_ERROR_CODES
+ * @property {SandboxErrorCode} code
  * @property {string | undefined} [provider] id of the provider that failed
  * @property {number | undefined} [status] HTTP status, where there was one
  * @property {boolean | undefined} [retryable] the same call may succeed later
@@ -34,7 +36,6 @@ export class SandboxError extends Error {
    */
   constructor(message, details) {
     super(message, "cause" in details ? { cause: details.cause } : undefined);
-    /** @type {string} */
     this.code = details.code;
     if (details.provider !== undefined) {
       /** @type {string | undefined} */
@@ -71,7 +72,7 @@ export function captureSite(method) {
 /**
  * @typedef {object} NativeError what the addon's Promises reject with
  * @property {string} name short name in the core, such as "EPATH"
- * @property {string} code
+ * @property {SandboxErrorCode | "ERR_SANDBOX_CANCELED"} code the last one stands for an AbortSignal's reason
  * @property {string} message
  * @property {number} status 0 when there was none
  * @property {string | null} provider
@@ -86,7 +87,8 @@ export function captureSite(method) {
  */
 export function errorFromNative(plain, site) {
   const Class = plain.name === "EPATH" ? PathSecurityError : SandboxError;
-  const { code, retryable, mayHaveRun } = plain;
+  const { retryable, mayHaveRun } = plain;
+  const code = /** @type {SandboxErrorCode} */ (plain.code);
   const provider = plain.provider ?? undefined;
   const status = plain.status || undefined;
   const error = new Class(plain.message, { code, provider, status, retryable, mayHaveRun });

@@ -14,10 +14,12 @@ export const MAX_OUTPUT_BYTES = 16777216;
 /** Bytes kept of one output unless told otherwise. */
 export const DEFAULT_OUTPUT_BYTES = 1048576;
 
-/** What `await using` calls; Node 20.19 knows the symbol, older type libraries do not. */
-export const asyncDispose = /** @type {typeof Symbol.asyncDispose} */ (
-  Symbol.asyncDispose ?? Symbol.for("nodejs.asyncDispose")
-);
+/**
+ * What `await using` calls; Node 20.19 knows the symbol, older type libraries do not.
+ *
+ * @type {typeof Symbol.asyncDispose}
+ */
+export const asyncDispose = /** @type {any} */ (Symbol.asyncDispose ?? Symbol.for("nodejs.asyncDispose"));
 
 /**
  * @param {string} message
