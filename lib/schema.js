@@ -5,7 +5,7 @@
 //
 // Invariant: safeParse, parse and `~standard`.validate are one function, so the check that a framework
 // makes before a call and the check inside the call always agree.
-import { SandboxError } from "./errors.js";
+import { invalid, kindOf } from "./options.js";
 
 const ANNOTATIONS = ["title", "description", "default", "examples", "deprecated", "format", "$comment", "$schema"];
 const KEYWORDS = {
@@ -232,10 +232,10 @@ function compileNumber(schema, kind, test) {
 function scalar(kind, test, schema) {
   const allowed = schema.enum ?? (schema.const === undefined ? undefined : [schema.const]);
   return (value, path, issues) => {
-    if (!test(value)) return fail(issues, path, `must be ${kind}, not ${kindOf(value)}`);
+    if (!test(value)) return fail(issues, path, `must be ${kind}, not ${Number.isNaN(value) ? "NaN" : kindOf(value)}`);
     if (!allowed || allowed.includes(value)) return value;
     const one = allowed.length === 1 ? "" : "one of ";
-    return fail(issues, path, `must be ${one}${inWords(allowed)}; got ${shorten(value)}`);
+    return fail(issues, path, `must be ${one}${inWords(allowed)}`);
   };
 }
 
@@ -253,27 +253,7 @@ function fail(issues, path, what) {
 /** @param {Issue[]} issues */
 function inputError(issues) {
   const error = invalid(issues.map((issue) => issue.message).join("; "));
-  return Object.defineProperty(/** @type {SandboxError & { issues: Issue[] }} */ (error), "issues", { value: issues });
-}
-
-/** @param {string} message */
-function invalid(message) {
-  return new SandboxError(message, { code: "ERR_SANDBOX_INVALID_ARG" });
-}
-
-/** @param {unknown} value */
-function kindOf(value) {
-  if (value === null) return "null";
-  if (Array.isArray(value)) return "an array";
-  if (typeof value === "number") return Number.isFinite(value) ? `the number ${value}` : String(value);
-  if (typeof value === "object") return "an object";
-  return value === undefined ? "undefined" : `a ${typeof value}`;
-}
-
-/** @param {unknown} value */
-function shorten(value) {
-  const text = JSON.stringify(value);
-  return text.length > 42 ? `${text.slice(0, 40)}...` : text;
+  return Object.defineProperty(/** @type {ReturnType<typeof invalid> & { issues: Issue[] }} */ (error), "issues", { value: issues });
 }
 
 /** @param {unknown[]} values */

@@ -3,9 +3,8 @@
 //
 // Invariant: a toolkit holds one sandbox for its whole life and getTools() does no I/O, so giving an
 // agent tools that it never calls costs nothing.
-import { SandboxError } from "./errors.js";
 import { LocalSandbox } from "./local.js";
-import { asyncDispose, checkNames } from "./options.js";
+import { asyncDispose, checkNames, invalid } from "./options.js";
 import { sandboxTools } from "./tools.js";
 
 /** @import { CloudSandbox, LocalSandboxOptions, SandboxTool, ToolDef } from "../types/index.js" */
@@ -99,13 +98,13 @@ export function collectToolkitTools(toolkits) {
 /**
  * Name, description and parameter names of each tool, for a prompt or a listing.
  *
- * @param {Record<string, ToolDef>} library
+ * @param {Record<string, { name: string, description: string, parameters?: any }>} library
  */
 export function describeToolLibrary(library) {
   return Object.values(library).map(({ name, description, parameters }) => ({
     name,
     description,
-    parameters: Object.keys(/** @type {any} */ (parameters)?.shape ?? {}),
+    parameters: Object.keys(parameters?.shape ?? {}),
   }));
 }
 
@@ -141,9 +140,4 @@ function defaultName(providerId) {
 function checkName(name) {
   if (typeof name === "string" && TOOLKIT_NAME.test(name)) return name;
   throw invalid("SandboxToolkit: `name` must have 1 to 45 characters a-z, 0-9, `_` or `-`");
-}
-
-/** @param {string} message */
-function invalid(message) {
-  return new SandboxError(message, { code: "ERR_SANDBOX_INVALID_ARG" });
 }

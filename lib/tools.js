@@ -5,13 +5,11 @@
 // Invariant: arguments are checked inside execute() too, because some frameworks hand over what the
 // model wrote; and whatever fails becomes one sentence that a model can act on, since it sees no more.
 import { PathSecurityError, SandboxError } from "./errors.js";
-import { checkNames } from "./options.js";
+import { MAX_TIMEOUT_SECONDS, checkNames, invalid } from "./options.js";
 import { isRecord, objectSchema } from "./schema.js";
 
-/** @import { CloudSandbox, RunResult, SandboxTool, ToolConfig, ToolEffect } from "../types/index.js" */
+/** @import { CloudSandbox, SandboxRunResult, SandboxTool, ToolConfig, ToolDef, ToolEffect } from "../types/index.js" */
 
-/** Longest `timeoutSeconds` of a tool; more is cut to this. */
-const MAX_TIMEOUT_SECONDS = 3600;
 /** Longest and only form of tool name that every framework and model API takes. */
 const TOOL_NAME = /^[A-Za-z0-9_-]{1,64}$/;
 const FILE_NOT_FOUND = "[file not found]";
@@ -30,7 +28,7 @@ const PLACES = new Map([["unix-local", "on the host computer, which is not isola
  * Standard Schema object, which stays as it is and is checked by the framework.
  *
  * @param {ToolConfig} config
- * @returns {SandboxTool}
+ * @returns {ToolDef}
  */
 export function defineTool(config) {
   if (!isRecord(config)) throw invalid("defineTool: the definition must be an object");
@@ -127,7 +125,7 @@ function sandboxTool(name, effect, properties, description, body) {
   // `sandbox: false`: Agentium must not run the function from its source text, which would lose `body`.
   return tool({ name, description, schema, sandbox: false, effect }, async (args, ctx, extra) => {
     const signal = signalOf(ctx, extra);
-    signal?.throwIfAborted();
+    if (signal?.aborted) throw signal.reason;
     try {
       return await body(args, signal);
     } catch (error) {
@@ -172,7 +170,7 @@ function tolerantTimeout(value) {
  */
 function signalOf(ctx, extra) {
   const candidates = [ctx?.signal, ctx?.abortSignal, extra?.signal, extra?.abortSignal];
-  return candidates.find((candidate) => candidate instanceof AbortSignal);
+  return candidates.find((it) => typeof it?.aborted === "boolean" && typeof it.addEventListener === "function");
 }
 
 /**
@@ -188,7 +186,7 @@ function given(options) {
   );
 }
 
-/** @param {RunResult} result */
+/** @param {SandboxRunResult} result */
 function resultText(result) {
   if (typeof result?.output === "string") return JSON.stringify(result);
   throw protocolError("the sandbox's answer has no `output` text");
@@ -267,11 +265,6 @@ function checkToolOptions(config) {
 function isParser(parameters) {
   if (parameters === null || !["object", "function"].includes(typeof parameters)) return false;
   return typeof parameters.safeParse === "function" || "~standard" in parameters || "_zod" in parameters;
-}
-
-/** @param {string} message */
-function invalid(message) {
-  return new SandboxError(message, { code: "ERR_SANDBOX_INVALID_ARG" });
 }
 
 /** @param {string} message */

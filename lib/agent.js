@@ -1,0 +1,292 @@
+// SandboxAgent: a workspace with files, variables and a life. It holds no model; the name is the
+// contract's. What differs between the backends is in workspace.js; here are the states.
+//
+// new -> starting -> ready -> closing -> closed; a failed start and resume() lead back to new.
+//
+// Invariant: at most one start, one close and one resume run at a time, and whatever was made stays
+// known (in #workspace or #leftovers) until its removal has succeeded.
+import { SandboxError } from "./errors.js";
+import { asyncDispose, checkEncoding, checkEnv, checkEnvNames, checkInteger, checkNames, checkObject, checkString, invalid } from "./options.js";
+import { checkSandbox } from "./toolkit.js";
+import { LocalWorkspace, RemoteWorkspace } from "./workspace.js";
+
+/** @import { FileEncoding, SandboxAgentConfig, SandboxCallOptions, SandboxRunOptions, WorkspaceFile, WorkspaceSnapshot } from "../types/index.js" */
+/** @import { Manifest } from "./workspace.js" */
+
+export class SandboxAgent {
+  /** @type {(manifest: Manifest) => LocalWorkspace | RemoteWorkspace} */
+  #makeWorkspace;
+  /** @type {Manifest} */
+  #manifest;
+  /** @type {"new" | "starting" | "ready" | "closing" | "closed"} */
+  #state = "new";
+  /** @type {LocalWorkspace | RemoteWorkspace | undefined} */
+  #workspace;
+  /** Workspaces whose removal failed. @type {Set<LocalWorkspace | RemoteWorkspace>} */
+  #leftovers = new Set();
+  /** @type {Promise<void> | undefined} */
+  #starting;
+  /** @type {Promise<void> | undefined} */
+  #closing;
+  /** @type {Promise<void> | undefined} */
+  #resuming;
+  /** A close that waits for the resume. @type {Promise<void> | undefined} */
+  #closingLater;
+
+  /** @param {SandboxAgentConfig} config */
+  constructor(config) {
+    checkNames(config, ["backend", "remote", "workspace", "inheritEnv", "maxOutputBytes"], "SandboxAgent");
+    this.#makeWorkspace = workspaceMaker(config ?? {});
+    this.#manifest = checkManifest(config.workspace);
+    if (config.backend === "remote" && this.#manifest.gitClones.length > 0) {
+      throw invalid('SandboxAgent: `workspace.gitClones` works with backend "unix-local" only; clone with shell() instead');
+    }
+  }
+
+  get kind() {
+    return /** @type {const} */ ("sandbox-agent");
+  }
+
+  get ready() {
+    return this.#state === "ready";
+  }
+
+  /** @returns {Promise<void>} */
+  start() {
+    return this.#closingLater ? Promise.reject(closedError()) : this.#start();
+  }
+
+  /** @param {string} code @param {SandboxRunOptions} [options] */
+  async run(code, options) {
+    const workspace = await this.#current();
+    return workspace.run(code, options);
+  }
+
+  /** @param {string} command @param {SandboxRunOptions} [options] */
+  async shell(command, options) {
+    const workspace = await this.#current();
+    return workspace.shell(command, options);
+  }
+
+  /** @param {string} path @param {string} contents @param {FileEncoding} [encoding] @param {SandboxCallOptions} [options] */
+  async writeFile(path, contents, encoding = "utf8", options = undefined) {
+    const workspace = await this.#current();
+    await workspace.writeFile(path, contents, encoding, options);
+  }
+
+  /** @param {string} path @param {FileEncoding} [encoding] @param {SandboxCallOptions} [options] */
+  async readFile(path, encoding = "utf8", options = undefined) {
+    const workspace = await this.#current();
+    return workspace.readFile(path, encoding, options);
+  }
+
+  /** @returns {Promise<WorkspaceSnapshot>} */
+  async snapshot() {
+    const workspace = await this.#current();
+    const files = await workspace.snapshotFiles();
+    return { takenAt: Date.now(), files, env: { ...workspace.manifest.env } };
+  }
+
+  /** @param {WorkspaceSnapshot} snapshot */
+  async resume(snapshot) {
+    if (this.#resuming) throw new SandboxError("SandboxAgent: another resume() is running; wait for it", { code: "ERR_SANDBOX_CONFLICT" });
+    checkObject(snapshot ?? null, "SandboxAgent.resume");
+    const { files, env } = snapshot;
+    const manifest = checkManifest({ files, env }, "snapshot");
+    this.#resuming = this.#replace(manifest);
+    try {
+      await this.#resuming;
+    } finally {
+      this.#resuming = undefined;
+    }
+  }
+
+  /** @returns {Promise<void>} */
+  close() {
+    if (!this.#resuming) return this.#close();
+    this.#closingLater ??= this.#resuming
+      .catch(() => {})
+      .then(() => this.#close())
+      .finally(() => {
+        this.#closingLater = undefined;
+      });
+    return this.#closingLater;
+  }
+
+  [asyncDispose]() {
+    return this.close();
+  }
+
+  /** The workspace for a call, once it is ready. */
+  async #current() {
+    if (this.#state === "starting" && !this.#closingLater) await this.#starting;
+    if (this.#state === "ready" && this.#workspace && !this.#closingLater) return this.#workspace;
+    if (this.#state !== "new" || this.#closingLater) throw closedError();
+    throw new SandboxError("SandboxAgent is not ready: call start() first", { code: "ERR_SANDBOX_NOT_READY" });
+  }
+
+  #start() {
+    if (this.#state === "ready") return Promise.resolve();
+    if (this.#state === "starting" && this.#starting) return this.#starting;
+    if (this.#state !== "new") return Promise.reject(closedError());
+    this.#state = "starting";
+    this.#starting = this.#open();
+    return this.#starting;
+  }
+
+  async #open() {
+    try {
+      this.#workspace = this.#makeWorkspace(this.#manifest);
+      await this.#workspace.seeded();
+      this.#leaveStarting("ready");
+    } catch (error) {
+      await this.#discard();
+      this.#leaveStarting("new");
+      throw error;
+    }
+  }
+
+  /** A close that came meanwhile has taken over. @param {"ready" | "new"} state */
+  #leaveStarting(state) {
+    if (this.#state === "starting") this.#state = state;
+  }
+
+  /** Removes what a failed start has made. Its own failure is left to close(). */
+  async #discard() {
+    const workspace = this.#workspace;
+    this.#workspace = undefined;
+    if (!workspace) return;
+    this.#leftovers.add(workspace);
+    await workspace.close().then(
+      () => this.#leftovers.delete(workspace),
+      () => {},
+    );
+  }
+
+  #close() {
+    if (this.#state === "closed") return Promise.resolve();
+    this.#closing ??= this.#cleanUp().finally(() => {
+      this.#closing = undefined;
+    });
+    return this.#closing;
+  }
+
+  async #cleanUp() {
+    const neverStarted = this.#state === "new" && this.#leftovers.size === 0;
+    const starting = this.#state === "starting" ? this.#starting : undefined;
+    this.#state = "closing";
+    await starting?.catch(() => {});
+    // Making a workspace does nothing; closing one that never started closes the remote that it owns.
+    if (neverStarted) this.#workspace = this.#makeWorkspace(this.#manifest);
+    if (this.#workspace) this.#leftovers.add(this.#workspace);
+    this.#workspace = undefined;
+    const failures = [];
+    for (const workspace of this.#leftovers) {
+      try {
+        await workspace.close();
+        this.#leftovers.delete(workspace);
+      } catch (error) {
+        failures.push(error);
+      }
+    }
+    if (failures.length === 1) throw failures[0];
+    if (failures.length > 1) throw new AggregateError(failures, "SandboxAgent: cleanup failed; call close() again");
+    this.#state = "closed";
+  }
+
+  /** @param {Manifest} manifest */
+  async #replace(manifest) {
+    // What never started has nothing to remove, and a remote may be closed only once.
+    if (this.#state !== "new" || this.#leftovers.size > 0) await this.#close();
+    this.#manifest = manifest;
+    this.#state = "new";
+    await this.#start();
+  }
+}
+
+/**
+ * Checks the backend and its options, and returns what makes its workspaces.
+ *
+ * @param {SandboxAgentConfig} config
+ * @returns {(manifest: Manifest) => LocalWorkspace | RemoteWorkspace}
+ */
+function workspaceMaker({ backend, remote, inheritEnv = [], maxOutputBytes }) {
+  const options = {
+    inheritEnv: checkEnvNames(inheritEnv, "inheritEnv"),
+    ...(maxOutputBytes !== undefined && {
+      maxOutputBytes: checkInteger(maxOutputBytes, "maxOutputBytes", 1, Number.MAX_SAFE_INTEGER),
+    }),
+  };
+  switch (backend) {
+    case "unix-local":
+      return (manifest) => new LocalWorkspace(options, manifest);
+    case "remote": {
+      if (!remote) throw invalid('SandboxAgent: backend "remote" requires `remote`, an object with the members of a CloudSandbox');
+      const sandbox = checkSandbox(remote, "SandboxAgent");
+      return (manifest) => new RemoteWorkspace(sandbox, manifest);
+    }
+    default:
+      throw new SandboxError(
+        `Unsupported sandbox backend ${JSON.stringify(String(backend).slice(0, 40))}: use "unix-local" (this machine, not isolated) or "remote"`,
+        { code: "ERR_SANDBOX_UNSUPPORTED" },
+      );
+  }
+}
+
+/**
+ * A deep copy of a manifest, or an error that names the member of the wrong shape. Contents and paths
+ * are checked when they are used.
+ *
+ * @param {any} manifest
+ * @param {string} [name]
+ * @returns {Manifest}
+ */
+function checkManifest(manifest, name = "workspace") {
+  checkNames(manifest, ["files", "gitClones", "env"], name);
+  const { files = [], gitClones = [], env = {} } = manifest ?? {};
+  checkEnv(env, `${name}.env`);
+  return {
+    files: checkList(files, `${name}.files`, ["path", "contents", "encoding"], checkFile),
+    gitClones: checkList(gitClones, `${name}.gitClones`, ["repo", "path", "ref"], checkClone),
+    env: { ...env },
+  };
+}
+
+/**
+ * @template T
+ * @param {any} list
+ * @param {string} name
+ * @param {string[]} members
+ * @param {(item: any, name: string) => T} check
+ * @returns {T[]}
+ */
+function checkList(list, name, members, check) {
+  if (!Array.isArray(list)) throw invalid(`\`${name}\` must be an array`);
+  return list.map((item, index) => {
+    const where = `${name}[${index}]`;
+    checkNames(item ?? null, members, where);
+    return check(item, where);
+  });
+}
+
+/** @param {any} file @param {string} name @returns {Required<WorkspaceFile>} */
+function checkFile({ path, contents, encoding }, name) {
+  return {
+    path: checkString(path, `${name}.path`),
+    contents: checkString(contents, `${name}.contents`),
+    encoding: checkEncoding(encoding),
+  };
+}
+
+/** @param {any} clone @param {string} name */
+function checkClone({ repo, path, ref }, name) {
+  return {
+    repo: checkString(repo, `${name}.repo`),
+    path: checkString(path, `${name}.path`),
+    ...(ref !== undefined && { ref: checkString(ref, `${name}.ref`) }),
+  };
+}
+
+function closedError() {
+  return new SandboxError("SandboxAgent is closed: make a new one, or resume() from a snapshot", { code: "ERR_SANDBOX_CLOSED" });
+}

@@ -1,0 +1,375 @@
+// What SandboxAgent works in: a directory on this machine, or a sandbox that the user gave. Both are
+// seeded from the manifest before the first call, and again before the next call after a loss.
+//
+// Invariant: no call runs in a workspace that is not seeded; who waits for seeding shares one attempt.
+import { lstat, realpath } from "node:fs/promises";
+import path from "node:path";
+
+import { PathSecurityError, SandboxError } from "./errors.js";
+import { LocalSandbox } from "./local.js";
+import { checkNames, checkObject, checkSignal, checkString, invalid } from "./options.js";
+import { execWithin } from "./sandbox.js";
+
+/** @import { CloudSandbox, FileEncoding, SandboxCallOptions, SandboxRunOptions, SandboxRunResult, WorkspaceFile } from "../types/index.js" */
+/**
+ * @typedef {object} Manifest complete and checked
+ * @property {Required<WorkspaceFile>[]} files
+ * @property {{ repo: string, path: string, ref?: string }[]} gitClones
+ * @property {Record<string, string>} env
+ */
+
+const SNAPSHOT_FILES = 1000;
+const SNAPSHOT_BYTES = 16 * 1024 * 1024;
+const CLONE_SECONDS = 30;
+/** Longest time limit and largest output of a call; the first is what a 32-bit timer can count. */
+const BOUNDS = { timeoutSeconds: 2147483, outputBytes: Number.MAX_SAFE_INTEGER };
+const RUN_OPTIONS = ["language", "timeoutSeconds", "env", "signal"];
+
+class Workspace {
+  /** @type {Promise<void> | undefined} */
+  #seeding;
+
+  /** @param {Manifest} manifest */
+  constructor(manifest) {
+    this.manifest = manifest;
+  }
+
+  /** @returns {Promise<void>} */
+  async seed() {}
+
+  /** Resolves when the manifest's contents are in place. */
+  seeded() {
+    if (!this.#seeding) {
+      const seeding = this.seed();
+      this.#seeding = seeding;
+      seeding.catch(() => this.#forget(seeding));
+    }
+    return this.#seeding;
+  }
+
+  /**
+   * Runs a call in the seeded workspace. When the call finds that the sandbox is lost, the next one
+   * seeds again; a loss that is reported late, by a call to an earlier sandbox, changes nothing.
+   *
+   * @template T
+   * @param {AbortSignal | undefined} signal
+   * @param {() => Promise<T>} call
+   * @returns {Promise<T>}
+   */
+  async use(signal, call) {
+    if (signal?.aborted) throw signal.reason;
+    const seeding = this.seeded();
+    await unlessAborted(seeding, signal);
+    try {
+      return await call();
+    } catch (error) {
+      if (/** @type {any} */ (error)?.code === "ERR_SANDBOX_LOST") this.#forget(seeding);
+      throw error;
+    }
+  }
+
+  /** @param {Promise<void>} seeding */
+  #forget(seeding) {
+    if (this.#seeding === seeding) this.#seeding = undefined;
+  }
+}
+
+/** A directory of its own on this machine. */
+export class LocalWorkspace extends Workspace {
+  #options;
+  /** @type {LocalSandbox | undefined} */
+  #sandbox;
+  /** Calls that close() ends. @type {Map<AbortController, Promise<unknown>>} */
+  #running = new Map();
+  #isClosed = false;
+
+  /**
+   * @param {{ inheritEnv: string[], maxOutputBytes?: number }} options
+   * @param {Manifest} manifest
+   */
+  constructor(options, manifest) {
+    super(manifest);
+    this.#options = options;
+  }
+
+  /** @override */
+  async seed() {
+    for (const { ref } of this.manifest.gitClones) checkRef(ref);
+    const { inheritEnv } = this.#options;
+    this.#sandbox ??= new LocalSandbox({ trusted: true, inheritEnv, env: this.manifest.env });
+    await this.#sandbox.start();
+    for (const file of this.manifest.files) await this.#sandbox.writeFile(file.path, file.contents, file.encoding);
+    for (const clone of this.manifest.gitClones) await this.#clone(clone);
+  }
+
+  /** @param {string} code @param {SandboxRunOptions} [options] */
+  async run(code, options) {
+    const { language = "node" } = checkObject(options, "run");
+    checkString(code, "code");
+    if (language === "shell") return this.#runSpec({ command: code }, options);
+    if (language === "node" || language === "python") return this.#runSpec({ code, language }, options);
+    throw new SandboxError('Unsupported `language`: it must be one of "node", "python", "shell"', { code: "ERR_SANDBOX_UNSUPPORTED" });
+  }
+
+  /** @param {string} command @param {SandboxRunOptions} [options] */
+  async shell(command, options) {
+    return this.#runSpec({ command: checkString(command, "command") }, options);
+  }
+
+  /** @param {string} file @param {string} contents @param {FileEncoding} encoding @param {SandboxCallOptions} [options] */
+  writeFile(file, contents, encoding, options) {
+    return this.use(options?.signal, () => this.#open().writeFile(file, contents, encoding, options));
+  }
+
+  /** @param {string} file @param {FileEncoding} encoding @param {SandboxCallOptions} [options] */
+  readFile(file, encoding, options) {
+    return this.use(options?.signal, () => this.#open().readFile(file, encoding, options));
+  }
+
+  /** @returns {Promise<WorkspaceFile[]>} */
+  snapshotFiles() {
+    return this.use(undefined, async () => {
+      const entries = await this.#listForSnapshot();
+      const files = [];
+      let left = SNAPSHOT_BYTES;
+      for (const entry of entries) {
+        const bytes = await this.#open().readBytes(entry.path);
+        if (!bytes) {
+          // Gone since it was listed; or its name is not UTF-8, and then it must not vanish silently.
+          if (!entry.path.includes("\uFFFD")) continue;
+          throw invalid(`snapshot: the name of ${JSON.stringify(entry.path)} is not UTF-8; rename or remove the file`);
+        }
+        left -= bytes.length;
+        if (left < 0) throw snapshotTooLarge();
+        files.push({ path: entry.path, contents: Buffer.from(bytes.buffer, bytes.byteOffset, bytes.length).toString("base64"), encoding: /** @type {const} */ ("base64") });
+      }
+      return files;
+    });
+  }
+
+  /** Ends the running calls, waits for them, and removes the directory. May be called again. */
+  async close() {
+    this.#isClosed = true;
+    for (const controller of this.#running.keys()) controller.abort();
+    await Promise.allSettled(this.#running.values());
+    await this.#sandbox?.close();
+  }
+
+  #open() {
+    if (this.#isClosed || !this.#sandbox) throw new SandboxError("SandboxAgent is closed", { code: "ERR_SANDBOX_CLOSED" });
+    return this.#sandbox;
+  }
+
+  async #listForSnapshot() {
+    try {
+      const entries = await this.#open().listFiles({ maxEntries: SNAPSHOT_FILES });
+      const total = entries.reduce((sum, entry) => sum + entry.size, 0);
+      if (total > SNAPSHOT_BYTES) throw snapshotTooLarge();
+      return entries.sort((a, b) => (a.path < b.path ? -1 : 1));
+    } catch (error) {
+      throw /** @type {any} */ (error)?.code === "ERR_SANDBOX_TOO_LARGE" ? snapshotTooLarge() : error;
+    }
+  }
+
+  /**
+   * run() and shell(). Here a cancel is a result.
+   *
+   * @param {{ command: string } | { code: string, language: string }} what
+   * @param {SandboxRunOptions} [options]
+   * @returns {Promise<SandboxRunResult>}
+   */
+  async #runSpec(what, options) {
+    checkNames(options, RUN_OPTIONS, "run and shell");
+    const { timeoutSeconds, env } = options ?? {};
+    const signal = checkSignal(options?.signal);
+    const { maxOutputBytes } = this.#options;
+    const result = await this.use(signal, () =>
+      this.#exec({ ...what, timeoutSeconds, env, maxOutputBytes, mergeStreams: true }, signal),
+    );
+    return {
+      output: result.output,
+      exitCode: result.status === "signalled" ? 137 : result.exitCode,
+      ...(result.status === "timedOut" && { timedOut: true }),
+      ...(result.status === "cancelled" && { cancelled: true }),
+      ...(result.truncated && { outputTruncated: true }),
+    };
+  }
+
+  /**
+   * One command, ended by the user's signal or by close().
+   *
+   * @param {Record<string, any>} spec
+   * @param {AbortSignal} [signal]
+   */
+  async #exec(spec, signal) {
+    const sandbox = this.#open();
+    if (signal?.aborted) throw signal.reason;
+    const controller = new AbortController();
+    const abort = () => controller.abort();
+    signal?.addEventListener("abort", abort);
+    const running = sandbox[execWithin]({ ...spec, signal: controller.signal }, BOUNDS);
+    this.#running.set(controller, running);
+    try {
+      return await running;
+    } finally {
+      this.#running.delete(controller);
+      signal?.removeEventListener("abort", abort);
+    }
+  }
+
+  /** @param {{ repo: string, path: string, ref?: string }} clone */
+  async #clone({ repo, path: target, ref }) {
+    const directory = await insideWorkspace(/** @type {string} */ (this.#open().sandboxId), target);
+    await this.#git(`clone of ${JSON.stringify(repo)}`, ["clone", "--", repo, directory]);
+    if (ref !== undefined) await this.#git(`checkout of ${JSON.stringify(ref)}`, ["-C", directory, "checkout", "--detach", ref]);
+  }
+
+  /** @param {string} what @param {string[]} args */
+  async #git(what, args) {
+    // Never ask for a password: nobody is there to answer.
+    const env = { GIT_TERMINAL_PROMPT: "0" };
+    const result = await this.#exec({ argv: ["git", ...args], env, timeoutSeconds: CLONE_SECONDS, mergeStreams: true, truncate: "middle", maxOutputBytes: 65536 });
+    if (result.status === "exited" && result.exitCode === 0) return;
+    const late = result.status === "timedOut";
+    const how = late ? `took longer than ${CLONE_SECONDS} seconds` : `failed with exit code ${result.exitCode}`;
+    const lastLines = result.output.trim().split("\n").slice(-5).join("\n");
+    throw new SandboxError(withoutPasswords(`git ${what} ${how}: ${lastLines.slice(-1000)}`), {
+      code: late ? "ERR_SANDBOX_TIMEOUT" : "ERR_SANDBOX_PROVIDER",
+      provider: "unix-local",
+    });
+  }
+}
+
+/** Agents' workspaces that use a given sandbox; the last one to close closes it. @type {WeakMap<CloudSandbox, Set<RemoteWorkspace>>} */
+const users = new WeakMap();
+
+/** A sandbox that the user gave; paths, options and errors pass through. */
+export class RemoteWorkspace extends Workspace {
+  #remote;
+
+  /** @param {CloudSandbox} remote @param {Manifest} manifest */
+  constructor(remote, manifest) {
+    super(manifest);
+    this.#remote = remote;
+  }
+
+  /** @override */
+  async seed() {
+    users.set(this.#remote, (users.get(this.#remote) ?? new Set()).add(this));
+    await this.#remote.start();
+    for (const file of this.manifest.files) await this.#remote.writeFile(file.path, file.contents, file.encoding);
+  }
+
+  /** @param {string} code @param {SandboxRunOptions} [options] */
+  run(code, options) {
+    return this.use(options?.signal, () => this.#remote.run(code, this.#withEnv(options)));
+  }
+
+  /** @param {string} command @param {SandboxRunOptions} [options] */
+  shell(command, options) {
+    return this.use(options?.signal, () => this.#remote.shell(command, this.#withEnv(options)));
+  }
+
+  /** @param {string} file @param {string} contents @param {FileEncoding} encoding @param {SandboxCallOptions} [options] */
+  writeFile(file, contents, encoding, options) {
+    return this.use(options?.signal, () => this.#remote.writeFile(file, contents, encoding, ...(options ? [options] : [])));
+  }
+
+  /** @param {string} file @param {FileEncoding} encoding @param {SandboxCallOptions} [options] */
+  readFile(file, encoding, options) {
+    return this.use(options?.signal, () => this.#remote.readFile(file, encoding, ...(options ? [options] : [])));
+  }
+
+  /** @returns {Promise<WorkspaceFile[]>} */
+  async snapshotFiles() {
+    throw new SandboxError("snapshot() works with backend \"unix-local\" only: snapshots of a remote sandbox are provider-specific", { code: "ERR_SANDBOX_UNSUPPORTED" });
+  }
+
+  /** Closes the sandbox unless another agent uses it. May be called again. */
+  async close() {
+    const others = users.get(this.#remote);
+    others?.delete(this);
+    if (others?.size) return;
+    await this.#remote.close();
+  }
+
+  /** @param {SandboxRunOptions} [options] */
+  #withEnv(options) {
+    return { ...options, env: { ...this.manifest.env, ...options?.env } };
+  }
+}
+
+/**
+ * The promise, or the signal's reason when that comes first.
+ *
+ * @param {Promise<void>} promise
+ * @param {AbortSignal} [signal]
+ */
+async function unlessAborted(promise, signal) {
+  if (!signal) return promise;
+  let onAbort = () => {};
+  const aborted = new Promise((_, reject) => {
+    onAbort = () => reject(signal.reason);
+  });
+  signal.addEventListener("abort", onAbort);
+  try {
+    await Promise.race([promise, aborted]);
+  } finally {
+    signal.removeEventListener("abort", onAbort);
+  }
+}
+
+/** @param {string} [ref] */
+function checkRef(ref) {
+  if (ref === undefined || !/^(-|$)/.test(ref)) return;
+  throw invalid('`workspace.gitClones`: `ref` must name a branch, tag or commit and cannot begin with "-"');
+}
+
+/**
+ * The absolute path of `target` in the workspace, links of what exists resolved. Holds only while
+ * nothing else runs there, which is so during seeding.
+ *
+ * @param {string} root
+ * @param {string} target
+ */
+async function insideWorkspace(root, target) {
+  const base = await realpath(root);
+  const wanted = path.resolve(base, target);
+  // eslint-disable-next-line no-control-regex
+  if (/[\0-\x1f]/.test(target) || !isInside(base, wanted)) throw traversal(target);
+  let existing = wanted;
+  while (!(await exists(existing))) existing = path.dirname(existing);
+  const real = await realpath(existing).catch(() => "");
+  if (!isInside(base, real)) throw traversal(target);
+  return path.join(real, path.relative(existing, wanted));
+}
+
+/** @param {string} base @param {string} candidate */
+function isInside(base, candidate) {
+  return candidate === base || candidate.startsWith(`${base}${path.sep}`);
+}
+
+/** @param {string} file */
+async function exists(file) {
+  return lstat(file).then(
+    () => true,
+    () => false,
+  );
+}
+
+/** @param {string} target */
+function traversal(target) {
+  return new PathSecurityError(
+    `path traversal: ${JSON.stringify(target.slice(0, 200))} does not stay inside the workspace`,
+    { code: "ERR_SANDBOX_INVALID_ARG" },
+  );
+}
+
+/** @param {string} text */
+function withoutPasswords(text) {
+  return text.replace(/\/\/[^/\s@'"]*@/g, "//***@");
+}
+
+function snapshotTooLarge() {
+  return new SandboxError("a snapshot holds at most 1000 files and 16 MiB; remove what need not be kept first", { code: "ERR_SANDBOX_TOO_LARGE" });
+}

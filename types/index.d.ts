@@ -1,0 +1,562 @@
+// Public types of cloudsandbox. Written by hand; test/types/ compiles against them, and lib/ is checked
+// against them.
+//
+// Units are in the names: seconds and bytes. Methods never throw synchronously, they reject;
+// constructors throw. Every error of this package is a SandboxError; a call that its AbortSignal ended
+// rejects with `signal.reason` instead.
+
+// ---- errors ---------------------------------------------------------------------------------------
+
+/** What went wrong, stable across versions; `message` is for people and models and may change. */
+export type SandboxErrorCode =
+  /** An option or argument is wrong; the message names it and what is allowed. */
+  | "ERR_SANDBOX_INVALID_ARG"
+  | "ERR_SANDBOX_MISSING_KEY"
+  /** A system library (libcurl) is missing; the message says how to install it. */
+  | "ERR_SANDBOX_MISSING_LIBRARY"
+  /** The native part is missing or does not fit this machine; the message says what to do. */
+  | "ERR_SANDBOX_MISSING_BINARY"
+  | "ERR_SANDBOX_AUTH"
+  | "ERR_SANDBOX_FORBIDDEN"
+  | "ERR_SANDBOX_NOT_FOUND"
+  | "ERR_SANDBOX_CONFLICT"
+  | "ERR_SANDBOX_RATE_LIMITED"
+  | "ERR_SANDBOX_QUOTA"
+  /** A start or a file transfer took too long. A command that does is a result, not an error. */
+  | "ERR_SANDBOX_TIMEOUT"
+  /** The sandbox is gone with its files; the next call opens a fresh one, unless `onLost` forbids it. */
+  | "ERR_SANDBOX_LOST"
+  | "ERR_SANDBOX_NETWORK"
+  | "ERR_SANDBOX_TLS"
+  /** An answer made no sense. It is never taken for success. */
+  | "ERR_SANDBOX_PROTOCOL"
+  | "ERR_SANDBOX_TOO_LARGE"
+  /** The provider, or a tool it runs, failed. */
+  | "ERR_SANDBOX_PROVIDER"
+  | "ERR_SANDBOX_UNSUPPORTED"
+  /** SandboxAgent: `start()` has not been called. */
+  | "ERR_SANDBOX_NOT_READY"
+  | "ERR_SANDBOX_CLOSED"
+  | "ERR_SANDBOX_ISOLATION_UNAVAILABLE"
+  | "ERR_SANDBOX_OUT_OF_MEMORY";
+
+/** All codes, in a fixed order. */
+export const SANDBOX_ERROR_CODES: readonly SandboxErrorCode[];
+
+export interface SandboxErrorOptions {
+  code: SandboxErrorCode;
+  provider?: string | undefined;
+  status?: number | undefined;
+  retryable?: boolean | undefined;
+  mayHaveRun?: boolean | undefined;
+  cause?: unknown;
+}
+
+/** The one error class of this package. No member ever holds a credential. */
+export class SandboxError extends Error {
+  constructor(message: string, options: SandboxErrorOptions);
+  readonly code: SandboxErrorCode;
+  /** The provider's id, where a provider was involved. */
+  readonly provider: string | undefined;
+  /** The HTTP status, where there was one. */
+  readonly status: number | undefined;
+  /** The same call may succeed later without a change by the caller. */
+  readonly retryable: boolean;
+  /** The command may have started before this went wrong: do not repeat one with effects blindly. */
+  readonly mayHaveRun: boolean;
+}
+
+/** A path that leaves the workspace, or that cannot be a path. `name` is "PathSecurityError". */
+export class PathSecurityError extends SandboxError {}
+
+// ---- the port -------------------------------------------------------------------------------------
+
+export type SandboxLanguage = "python" | "node" | "shell";
+
+export type FileEncoding = "utf8" | "base64";
+
+export interface SandboxRunOptions {
+  /** Default "python". "shell" is the same as calling `shell`. */
+  language?: SandboxLanguage | undefined;
+  /** More than 0 and at most 3600; default 30, or what the sandbox was made with. */
+  timeoutSeconds?: number | undefined;
+  /** Added to the sandbox's own variables for this call. */
+  env?: Record<string, string> | undefined;
+  /**
+   * Already aborted: rejects with its reason, and nothing is created. Aborted during the call: the
+   * command's whole process tree is ended first, then the call rejects with its reason.
+   */
+  signal?: AbortSignal | undefined;
+}
+
+/** What became of a command. A flag is absent, not `false`, when it does not apply. */
+export interface SandboxRunResult {
+  /** Standard output and standard error together. */
+  output: string;
+  /** 0 is success; 124 after a timeout, 130 after a cancel, 128 + n (137) after a signal. */
+  exitCode?: number;
+  /** The limit passed; the process tree was ended and `output` is what came until then. */
+  timedOut?: boolean;
+  /** SandboxAgent on "unix-local" only: stopped by a signal or by close(). */
+  cancelled?: boolean;
+  /** `output` is the first `maxOutputBytes` bytes; the command itself was not stopped. */
+  outputTruncated?: boolean;
+}
+
+export interface SandboxCallOptions {
+  signal?: AbortSignal | undefined;
+}
+
+/**
+ * The port: any object with these seven members can be given to SandboxToolkit and SandboxAgent.
+ *
+ * Relative file paths, `run` and `shell` share one directory. Each call runs in a new process there:
+ * files stay, a changed directory and variables do not.
+ */
+export interface CloudSandbox {
+  readonly providerId: string;
+  /** Creates the sandbox. Optional: every other method does it when needed. */
+  start(): Promise<void>;
+  /** Runs source text. A non-zero exit is a result. */
+  run(code: string, options?: SandboxRunOptions): Promise<SandboxRunResult>;
+  /** Runs a command line. A non-zero exit is a result. */
+  shell(command: string, options?: SandboxRunOptions): Promise<SandboxRunResult>;
+  /** Creates or replaces a file, with its folders. */
+  writeFile(path: string, contents: string, encoding?: FileEncoding, options?: SandboxCallOptions): Promise<void>;
+  /** The whole file, or null when there is no such file; everything else that goes wrong rejects. */
+  readFile(path: string, encoding?: FileEncoding, options?: SandboxCallOptions): Promise<string | null>;
+  /** Frees the sandbox, once. */
+  close(): Promise<void>;
+}
+
+// ---- exec: the rich call --------------------------------------------------------------------------
+
+interface ExecCommon {
+  /** Relative to the sandbox's directory, which is the default. */
+  cwd?: string | undefined;
+  env?: Record<string, string> | undefined;
+  /** Default: nothing; a command that reads its input sees the end at once. */
+  stdin?: string | Uint8Array | undefined;
+  /** More than 0, at most 86400, or Infinity for no limit; default as for `run`. */
+  timeoutSeconds?: number | undefined;
+  /** Kept of each stream: 1 to 16777216, default 1048576. The command is not stopped for size. */
+  maxOutputBytes?: number | undefined;
+  /** What is kept of more: the "head" (default), or head and tail with one line between ("middle"). */
+  truncate?: "head" | "middle" | undefined;
+  /** Both streams through one pipe: exact order, everything in `output`, nothing in the two others. */
+  mergeStreams?: boolean | undefined;
+  /** Aborted during the call: resolves with status "cancelled" after the process tree was ended. */
+  signal?: AbortSignal | undefined;
+}
+
+type ExecTarget =
+  /** A command line for /bin/sh. */
+  | { command: string; code?: never; language?: never; argv?: never }
+  /** Source text; default language "python". */
+  | { code: string; language?: "python" | "node" | undefined; command?: never; argv?: never }
+  /** A program and its arguments, without a shell. */
+  | { argv: readonly string[]; command?: never; code?: never; language?: never };
+
+interface TextStreams {
+  /** "utf8" (default): invalid bytes become U+FFFD, a byte order mark stays. */
+  encoding?: "utf8" | undefined;
+  /** Called as output arrives; characters are never split. Throwing cancels the call and rejects it. */
+  onStdout?: ((text: string) => void) | undefined;
+  onStderr?: ((text: string) => void) | undefined;
+}
+
+interface ByteStreams {
+  /** Results and callbacks get exact bytes. */
+  encoding: "buffer";
+  onStdout?: ((bytes: Uint8Array) => void) | undefined;
+  onStderr?: ((bytes: Uint8Array) => void) | undefined;
+}
+
+export type ExecSpec = ExecTarget & ExecCommon & (TextStreams | ByteStreams);
+
+export interface ExecResult<Data extends string | Uint8Array = string> {
+  status: "exited" | "signalled" | "timedOut" | "cancelled";
+  /** As in SandboxRunResult. */
+  exitCode: number;
+  /** The signal's name, such as "SIGKILL"; absent otherwise. */
+  signal?: string;
+  /** Both streams in the order of arrival. */
+  output: Data;
+  stdout: Data;
+  stderr: Data;
+  /** Something was dropped of any stream. */
+  truncated: boolean;
+  /** Bytes that the command wrote and that are not in the result. */
+  droppedBytes: { output: number; stdout: number; stderr: number };
+  /** After a timeout or a cancel: is the process tree gone? "none": nothing had to be ended. */
+  termination: "none" | "confirmed" | "requested" | "unknown";
+  /** Processes that outlived the command were ended. */
+  backgroundKilled: boolean;
+  durationMs: number;
+}
+
+/** What a provider can do. */
+export interface SandboxCapabilities {
+  readonly separateStreams: boolean;
+  /** Merged output keeps the order in which it was written. */
+  readonly trueOrder: boolean;
+  readonly stdin: boolean;
+  readonly cwd: boolean;
+  /** A timeout ends the whole process tree. */
+  readonly kill: boolean;
+  readonly list: boolean;
+  /** Commands run on this machine. */
+  readonly local: boolean;
+}
+
+/** What the sandbox classes of this package have in common. Not a value: extend CloudSandbox instead. */
+declare abstract class NativeSandbox implements CloudSandbox {
+  get providerId(): string;
+  /** The provider's id of the running sandbox (local: its directory); null before a start. */
+  get sandboxId(): string | null;
+  get capabilities(): SandboxCapabilities;
+  /** Creates the sandbox; calls in flight share one creation. Rejects with "closed" after close(). */
+  start(options?: SandboxCallOptions): Promise<void>;
+  run(code: string, options?: SandboxRunOptions): Promise<SandboxRunResult & { exitCode: number }>;
+  shell(command: string, options?: SandboxRunOptions): Promise<SandboxRunResult & { exitCode: number }>;
+  /** Runs one command and tells all about it; resolves whatever became of the process. */
+  exec(spec: ExecTarget & ExecCommon & ByteStreams): Promise<ExecResult<Uint8Array>>;
+  exec(spec: ExecTarget & ExecCommon & TextStreams): Promise<ExecResult>;
+  exec(spec: ExecSpec): Promise<ExecResult<string | Uint8Array>>;
+  /** Bytes are written as they are; `encoding` is for text only. Bad base64 rejects, nothing is written. */
+  writeFile(path: string, contents: Uint8Array, encoding?: undefined, options?: SandboxCallOptions): Promise<void>;
+  writeFile(path: string, contents: string, encoding?: FileEncoding, options?: SandboxCallOptions): Promise<void>;
+  readFile(path: string, encoding?: FileEncoding, options?: SandboxCallOptions): Promise<string | null>;
+  /** The whole file as bytes, or null when there is no such file. */
+  readBytes(path: string, options?: SandboxCallOptions): Promise<Uint8Array | null>;
+  /**
+   * All regular files below the directory, links left out. `maxEntries`: 1 to 1000000, default 10000;
+   * more files than that reject with ERR_SANDBOX_TOO_LARGE. Needs `capabilities.list`.
+   */
+  listFiles(options?: { maxEntries?: number | undefined; signal?: AbortSignal | undefined }): Promise<{ path: string; size: number }[]>;
+  /**
+   * Refuses new calls at once, waits for those in flight, then deletes the sandbox exactly once.
+   * Concurrent calls share one promise. When the delete fails it rejects, and may be called again.
+   */
+  close(): Promise<void>;
+  [Symbol.asyncDispose](): Promise<void>;
+}
+
+// ---- local ----------------------------------------------------------------------------------------
+
+export interface LocalSandboxOptions {
+  /** An existing directory to work in, absolute; kept by close(). Default: a new one, removed by close(). */
+  workspace?: string | undefined;
+  /** Where the new directory is made; default: the system's. */
+  tempDir?: string | undefined;
+  /** Variables for every command. */
+  env?: Record<string, string> | undefined;
+  /** Names of this process's variables to pass on; by default no more than PATH, HOME, LANG and TERM. */
+  inheritEnv?: readonly string[] | undefined;
+  /** More than 0, at most 3600; default 30. */
+  defaultTimeoutSeconds?: number | undefined;
+  /** Kept of each command's output: 1 to 16777216, default 1048576. */
+  maxOutputBytes?: number | undefined;
+  /** Default 60. */
+  startTimeoutSeconds?: number | undefined;
+  /** Between the request to end and the kill: 0 to 3, default 2. */
+  killGraceSeconds?: number | undefined;
+  /** Runs "node" code; default: this process's own executable. */
+  nodePath?: string | undefined;
+  /** When the workspace was removed behind our back: a fresh one for the next call (default), or none. */
+  onLost?: "recreate" | "reject" | undefined;
+  /**
+   * There is no isolated level yet: "required" makes the constructor throw. "none" says that this is
+   * known and keeps the warning away, as `trusted` does.
+   */
+  isolation?: "none" | "best-effort" | "required" | undefined;
+  /** What runs here is trusted: no warning. */
+  trusted?: boolean | undefined;
+}
+
+/**
+ * Runs commands on this machine, in a directory of their own.
+ *
+ * **This is not isolation.** Commands have your user's rights: they can read your files and use your
+ * network. Time, output and left-over processes are bounded, nothing else. Nothing in this package
+ * chooses it for you. Linux and macOS.
+ */
+export class LocalSandbox extends NativeSandbox {
+  constructor(options?: LocalSandboxOptions);
+  /** "unix-local" */
+  get providerId(): string;
+}
+
+// ---- tools ----------------------------------------------------------------------------------------
+
+/** What a tool does, for a host that approves calls by kind. */
+export type ToolEffect = "execute" | "write" | "read";
+
+export type ToolInputIssue = { path: PropertyKey[]; message: string };
+
+export type ToolParseResult<Args> =
+  | { success: true; data: Args }
+  | { success: false; error: SandboxError & { issues: ToolInputIssue[] } };
+
+/**
+ * A JSON Schema that checks what it describes. To a reader of JSON it is plain JSON Schema; the
+ * functions are not enumerable. Unknown members are dropped where the schema allows none; null counts
+ * as absent.
+ */
+export type ToolSchema<Args = any> = {
+  readonly type: "object";
+  readonly properties: Record<string, any>;
+  readonly required?: string[];
+  readonly additionalProperties?: boolean | object;
+  safeParse(value: unknown): ToolParseResult<Args>;
+  /** As safeParse, but throws the error. */
+  parse(value: unknown): Args;
+  readonly shape: Record<string, any>;
+  /** Standard Schema 1 with JSON Schema, for "draft-2020-12" and "draft-07". */
+  readonly "~standard": {
+    readonly version: 1;
+    readonly vendor: "cloudsandbox";
+    readonly validate: (value: unknown) => { value: Args; issues?: undefined } | { issues: ToolInputIssue[] };
+    readonly jsonSchema: {
+      readonly input: (options: { target: string }) => Record<string, unknown>;
+      readonly output: (options: { target: string }) => Record<string, unknown>;
+    };
+    readonly types?: { readonly input: Args; readonly output: Args };
+  };
+  /** Declared for Agentium's types only; the object has no such member. */
+  readonly _def: { readonly typeName: "ZodObject" };
+  /** Declared for Agentium's types only; the object has no such member. */
+  readonly _output: Args;
+};
+
+export interface ToolArtifact {
+  type: string;
+  data: unknown;
+  mimeType?: string;
+}
+
+export interface ToolResult {
+  content: string;
+  artifacts?: ToolArtifact[];
+}
+
+/** Whatever the framework passes; the signal is taken from the first of these that is there. */
+export interface ToolCallContext {
+  signal?: AbortSignal | undefined;
+  abortSignal?: AbortSignal | undefined;
+}
+
+/** What a tool may have besides its name, description, parameters and function. */
+export interface ToolOptions {
+  /** What the model gets to see instead of the schema made from `parameters`. */
+  rawJsonSchema?: Record<string, unknown>;
+  /** `ttl` in milliseconds. */
+  cache?: { ttl: number };
+  /** Agentium: run the function in a process of its own. Closures are lost there. */
+  sandbox?: boolean | Record<string, any>;
+  requiresApproval?: boolean | ((args: Record<string, unknown>) => boolean);
+  strict?: boolean;
+  inputExamples?: Record<string, unknown>[];
+  toModelOutput?(result: string | ToolResult, context: any): Promise<string | ToolResult>;
+  effect?: ToolEffect;
+}
+
+/** A tool as Agentium, the Vercel AI SDK and Mastra take it. */
+export interface ToolDef<Parameters = any> extends ToolOptions {
+  /** Same as `name`. */
+  readonly id: string;
+  readonly name: string;
+  readonly description: string;
+  readonly parameters: Parameters;
+  /** Same object as `parameters`. */
+  readonly inputSchema: Parameters;
+  execute(args: any, context?: any, extra?: any): Promise<string | ToolResult>;
+}
+
+/** A schema object that brings its own parser: Zod 3, Zod 4 or any Standard Schema. */
+export type ParserSchema =
+  | { readonly _output: unknown; safeParse(value: unknown): unknown }
+  | { readonly "~standard": { readonly version: 1; readonly types?: { readonly output: unknown } | undefined } };
+
+/** What a ParserSchema gives to `execute`. */
+export type ParsedBy<Schema> = Schema extends { readonly _output: infer Output }
+  ? Output
+  : Schema extends { readonly "~standard": { readonly types?: { readonly output: infer Output } | undefined } }
+    ? Output
+    : any;
+
+interface ToolBasics<Args, Parameters> extends ToolOptions {
+  /** 1 to 64 letters, digits, `_` or `-`. */
+  name: string;
+  description: string;
+  parameters: Parameters;
+  execute(args: Args, context?: any, extra?: any): Promise<string | ToolResult>;
+}
+
+export type ToolConfig = ToolBasics<any, any>;
+
+/**
+ * Makes a tool of a Zod or Standard Schema object, which the framework then checks arguments with. The
+ * object is passed on unchanged. Throws on unknown or wrong options.
+ */
+export function defineTool<Schema extends ParserSchema>(
+  config: ToolBasics<ParsedBy<Schema>, Schema>,
+): ToolDef<Schema>;
+/**
+ * Makes a tool of a plain JSON Schema (root type "object"; the usual keywords, no references and no
+ * unions), which the tool checks its arguments with, also inside `execute`.
+ */
+export function defineTool<Args extends object = Record<string, any>>(
+  config: ToolBasics<Args, { type: "object"; properties?: Record<string, any>; [keyword: string]: unknown }>,
+): ToolDef<ToolSchema<Args>>;
+
+/** Arguments of the four tools, after the check. */
+export interface SandboxToolArgs {
+  code?: string;
+  command?: string;
+  language?: SandboxLanguage;
+  path?: string;
+  contents?: string;
+  encoding?: FileEncoding;
+  timeoutSeconds?: number;
+}
+
+/**
+ * One of a sandbox's four tools.
+ *
+ * `execute` checks the arguments again, with the same rules as `parameters.safeParse`: unknown members
+ * are dropped, null is absent, a number may be written as text, and a `timeoutSeconds` above 3600 is
+ * cut to 3600. Everything else is refused in words. It resolves with text for the model: JSON of the
+ * result (run, shell), "ok" (write_file), the content or "[file not found]" (read_file). It rejects
+ * with an error whose message says what failed, whether anything may have run and whether a repeat is
+ * safe; or with the signal's reason.
+ */
+export interface SandboxTool extends ToolDef<ToolSchema> {
+  /** Same object as `parameters`. */
+  readonly rawJsonSchema: ToolSchema;
+  /** Opts out of Agentium's function sandboxing, which would lose what `execute` closes over. */
+  readonly sandbox: false;
+  readonly effect: ToolEffect;
+  execute(args: SandboxToolArgs, context?: ToolCallContext, extra?: ToolCallContext): Promise<string>;
+}
+
+// ---- toolkits -------------------------------------------------------------------------------------
+
+export abstract class Toolkit {
+  abstract readonly name: string;
+  abstract getTools(): ToolDef[];
+}
+
+/**
+ * The four tools `sandbox_<name>_run`, `_shell`, `_write_file` and `_read_file` of one sandbox. Nothing
+ * is created before the first call; close it when the work is done. Use one per session: whoever
+ * shares a sandbox shares its files.
+ */
+export class SandboxToolkit<Sandbox extends CloudSandbox = CloudSandbox> extends Toolkit {
+  /**
+   * `name`: 1 to 45 characters a-z, 0-9, `_`, `-`; default: the sandbox's `providerId`, and "local" for
+   * a LocalSandbox. Throws when the sandbox lacks a member of the port.
+   */
+  constructor(sandbox: Sandbox, options?: { name?: string | undefined });
+  /** "sandbox-" and the name. */
+  get name(): string;
+  /** New objects each time, over the same sandbox; in the order run, shell, write_file, read_file. */
+  getTools(): SandboxTool[];
+  getSandbox(): Sandbox;
+  /** Closes the sandbox. */
+  close(): Promise<void>;
+  [Symbol.asyncDispose](): Promise<void>;
+}
+
+/** The four `sandbox_local_*` tools of a new LocalSandbox. **Not isolated**, see LocalSandbox. */
+export class LocalSandboxToolkit extends SandboxToolkit<LocalSandbox> {
+  constructor(options?: LocalSandboxOptions);
+}
+
+/** All tools of some toolkits by name; of two with the same name the later one. */
+export function collectToolkitTools(toolkits: Iterable<{ getTools(): ToolDef[] }>): Record<string, ToolDef>;
+
+/** Name, description and parameter names of every tool. */
+export function describeToolLibrary(
+  library: Record<string, { name: string; description: string; parameters?: any }>,
+): { name: string; description: string; parameters: string[] }[];
+
+// ---- SandboxAgent ---------------------------------------------------------------------------------
+
+export type SandboxBackend = "unix-local" | "remote";
+
+export interface WorkspaceFile {
+  path: string;
+  contents: string;
+  /** Default "utf8". */
+  encoding?: FileEncoding | undefined;
+}
+
+export interface WorkspaceManifest {
+  /** Written in this order by start(). */
+  files?: readonly WorkspaceFile[] | undefined;
+  /** Cloned after the files, in this order, each within 30 seconds. Only on "unix-local". */
+  gitClones?: readonly { repo: string; path: string; ref?: string | undefined }[] | undefined;
+  /** Variables of every command. */
+  env?: Record<string, string> | undefined;
+}
+
+/** Plain JSON: can be stored and given to resume() later. */
+export interface WorkspaceSnapshot {
+  /** Milliseconds since 1970. */
+  takenAt: number;
+  files: WorkspaceFile[];
+  env: Record<string, string>;
+}
+
+export interface SandboxAgentConfig {
+  /** "unix-local" runs on this machine and is **not isolated**; there is no default and no fallback. */
+  backend: SandboxBackend;
+  /** Required with "remote", unused otherwise. The agent closes it, see SandboxAgent. */
+  remote?: CloudSandbox | undefined;
+  workspace?: WorkspaceManifest | undefined;
+  /** "unix-local": names of this process's variables to pass on. */
+  inheritEnv?: readonly string[] | undefined;
+  /** "unix-local": bytes of output to keep per command; 1 or more, default 1048576. */
+  maxOutputBytes?: number | undefined;
+}
+
+/**
+ * A workspace with files, variables and a life: start, use, snapshot, resume, close. It holds no model.
+ *
+ * - "unix-local" works in a new directory `cloudsandbox-*` under the system's temporary directory, with
+ *   the rights of this process: **it is not isolation**. Default language is "node". `timeoutSeconds`
+ *   may be up to 2147483. A call that is aborted, or running at close(), *resolves* with
+ *   `cancelled: true` and exit code 130 after its process tree was ended.
+ * - "remote" passes every call on, with the workspace's variables added. It owns the object it was
+ *   given: close() closes it, and so does a start that fails. When several agents were started on one
+ *   object, the last one to close does.
+ * - When a call rejects with ERR_SANDBOX_LOST, the next one writes the workspace's files (and makes its
+ *   clones) again before it runs. What else was in the sandbox is gone.
+ */
+export class SandboxAgent {
+  /** Throws on an unknown backend, on "remote" without `remote`, and on everything of a wrong shape. */
+  constructor(config: SandboxAgentConfig);
+  get kind(): "sandbox-agent";
+  get ready(): boolean;
+  /** Creates the workspace. A start that fails removes what it made and may be called again. */
+  start(): Promise<void>;
+  run(code: string, options?: SandboxRunOptions): Promise<SandboxRunResult>;
+  shell(command: string, options?: SandboxRunOptions): Promise<SandboxRunResult>;
+  /** "unix-local": a path that leaves the workspace, also through a link, rejects with PathSecurityError. */
+  writeFile(path: string, contents: string, encoding?: FileEncoding, options?: SandboxCallOptions): Promise<void>;
+  readFile(path: string, encoding?: FileEncoding, options?: SandboxCallOptions): Promise<string | null>;
+  /**
+   * All regular files (links and empty folders left out, modes lost), base64, at most 1000 files and
+   * 16 MiB. "unix-local" only. Take it while nothing runs: files are read one after another.
+   */
+  snapshot(): Promise<WorkspaceSnapshot>;
+  /** Closes the current workspace, if any, and starts a new one with the snapshot's files and variables. */
+  resume(snapshot: WorkspaceSnapshot): Promise<void>;
+  /** Ends what runs and removes the workspace. When that fails it rejects, and may be called again. */
+  close(): Promise<void>;
+  [Symbol.asyncDispose](): Promise<void>;
+}
+
+// Only what says `export` is public.
+export {};
