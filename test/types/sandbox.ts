@@ -1,0 +1,110 @@
+// The port, LocalSandbox and errors as a TypeScript user writes them. Nothing here runs; a line that
+// must not compile is marked as an expected error.
+import { LocalSandbox, PathSecurityError, SANDBOX_ERROR_CODES, SandboxError } from "cloudsandbox";
+import type {
+  CloudSandbox,
+  ExecResult,
+  ExecSpec,
+  SandboxErrorCode,
+  SandboxRunOptions,
+  SandboxRunResult,
+} from "cloudsandbox";
+
+/** Holds when both types are the same. */
+type Same<A, B> = (<T>() => T extends A ? 1 : 2) extends <T>() => T extends B ? 1 : 2 ? true : false;
+const same = <A, B>(holds: Same<A, B>) => holds;
+
+// A user's own object with the seven members is a sandbox.
+export const own: CloudSandbox = {
+  providerId: "mine",
+  start: async () => {},
+  run: async (code, { timeoutSeconds = 30, env = {} } = {}) => ({ output: `${code} ${timeoutSeconds} ${env["A"]}` }),
+  shell: async (command) => ({ output: command, exitCode: 0, timedOut: true }),
+  writeFile: async (path, contents, encoding = "utf8") => void [path, contents, encoding],
+  readFile: async (path) => (path === "absent" ? null : ""),
+  close: async () => {},
+};
+// @ts-expect-error readFile is missing
+export const incomplete: CloudSandbox = { providerId: "x", start: own.start, run: own.run, shell: own.shell, writeFile: own.writeFile, close: own.close };
+// @ts-expect-error there is no such language
+export const ruby: SandboxRunOptions = { language: "ruby" };
+// @ts-expect-error the limit is a number of seconds
+export const text: SandboxRunOptions = { timeoutSeconds: "5" };
+
+export async function usePort(signal: AbortSignal) {
+  const options = { defaultTimeoutSeconds: 5, inheritEnv: ["LANG"], trusted: true, isolation: "none" } as const;
+  await using sandbox: LocalSandbox = new LocalSandbox(options);
+  const port: CloudSandbox = sandbox;
+  const result = await sandbox.run("1", { language: "node", signal, env: { A: "1" } });
+  same<typeof result.exitCode, number>(true);
+  const portResult: SandboxRunResult = await port.shell("true", { timeoutSeconds: 5 });
+  same<typeof portResult.exitCode, number | undefined>(true);
+  const content = await sandbox.readFile("f", "base64", { signal });
+  same<typeof content, string | null>(true);
+  const bytes = await sandbox.readBytes("f");
+  same<typeof bytes, Uint8Array | null>(true);
+  await sandbox.writeFile("f", new Uint8Array(3));
+  await sandbox.writeFile("f", "AAAA", "base64", { signal });
+  await sandbox.writeFile("f", new Uint8Array(3), undefined, { signal });
+  for (const { path, size } of await sandbox.listFiles({ maxEntries: 10 })) void [path.length, size.toFixed()];
+  const id: string | null = sandbox.sandboxId;
+  const separate: boolean = sandbox.capabilities.separateStreams;
+  void [id, separate];
+
+  // @ts-expect-error bytes have no encoding
+  await sandbox.writeFile("f", new Uint8Array(3), "base64");
+  // @ts-expect-error hex is not offered
+  await sandbox.readFile("f", "hex");
+  // @ts-expect-error may be null
+  content.length;
+  // @ts-expect-error a misspelt option
+  await sandbox.run("1", { timeoutSecond: 5 });
+  // @ts-expect-error a variable is a string
+  await sandbox.shell("true", { env: { A: 1 } });
+  // @ts-expect-error assigned once
+  sandbox.sandboxId = "x";
+}
+
+// @ts-expect-error there is no such option
+export const misspelt = new LocalSandbox({ timeoutSeconds: 5 });
+// @ts-expect-error there is no such level
+export const level = new LocalSandbox({ isolation: "maybe" });
+
+export async function useExec(sandbox: LocalSandbox, spec: ExecSpec) {
+  const result = await sandbox.exec({ command: "true", onStdout: (part) => void part.toUpperCase() });
+  same<typeof result, ExecResult>(true);
+  same<typeof result.stdout, string>(true);
+  same<typeof result.signal, string | undefined>(true);
+  const bytes = await sandbox.exec({ argv: ["ls", "-l"], encoding: "buffer", onStderr: (part) => void part.byteLength });
+  same<typeof bytes.output, Uint8Array>(true);
+  const code = await sandbox.exec({ code: "1", language: "node", stdin: new Uint8Array(1), cwd: "x", truncate: "middle", timeoutSeconds: Infinity });
+  if (code.status === "timedOut") code.droppedBytes.output.toFixed();
+
+  // A spec that was put together elsewhere.
+  const either = await sandbox.exec(spec);
+  same<typeof either.output, string | Uint8Array>(true);
+
+  // @ts-expect-error one of the three, not two
+  await sandbox.exec({ command: "true", argv: ["true"] });
+  // @ts-expect-error none of the three
+  await sandbox.exec({ timeoutSeconds: 1 });
+  // @ts-expect-error a language belongs to code
+  await sandbox.exec({ command: "true", language: "node" });
+  // @ts-expect-error "shell" code is a command
+  await sandbox.exec({ code: "true", language: "shell" });
+  // @ts-expect-error there is no such status
+  if (result.status === "killed") return;
+}
+
+export function useErrors(error: unknown) {
+  if (error instanceof PathSecurityError) return error.message;
+  if (!(error instanceof SandboxError)) return undefined;
+  const code: SandboxErrorCode = error.code;
+  const flags: boolean[] = [error.retryable, error.mayHaveRun];
+  const details: [string | undefined, number | undefined] = [error.provider, error.status];
+  // @ts-expect-error there is no such code
+  if (code === "ERR_SANDBOX_NOPE") return undefined;
+  // @ts-expect-error read only
+  error.code = "ERR_SANDBOX_AUTH";
+  return SANDBOX_ERROR_CODES.includes(code) ? [...flags, ...details] : undefined;
+}
