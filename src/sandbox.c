@@ -6,6 +6,15 @@
 
 #include "core/alloc.h"
 
+enum {
+  DEFAULT_EXEC_TIMEOUT_MS = 30 * 1000,
+  DEFAULT_START_TIMEOUT_MS = 60 * 1000,
+  LATE_TIMEOUT_MS = 30 * 1000,
+  MIN_FILE_TIMEOUT_MS = 120 * 1000, /* a long limit for commands is one for files, too */
+  PROBE_TIMEOUT_MS = 5 * 1000,
+  DELETE_TIMEOUT_MS = 60 * 1000,
+};
+
 typedef struct done_call {
   sbx_call call;
   sbx_done_cb cb;
@@ -29,11 +38,13 @@ static int read_limit(uint64_t *out, const sbx_json *options, const char *name, 
 static int read_common(sbx_sandbox *sb, const sbx_json *options, sbx_err *err) {
   const sbx_json *v = sbx_json_get(options, "onLost");
   sbx_slice on_lost = sbx_slice_str("recreate");
-  int rc = read_limit(&sb->default_timeout_ms, options, "defaultTimeoutMs", err);
+  int rc = read_limit(&sb->exec_timeout_ms, options, "defaultTimeoutMs", err);
   if (rc == SBX_OK)
     rc = read_limit(&sb->start_timeout_ms, options, "startTimeoutMs", err);
   if (rc != SBX_OK)
     return rc;
+  if (sb->file_timeout_ms < sb->exec_timeout_ms)
+    sb->file_timeout_ms = sb->exec_timeout_ms;
   bool is_text = v == NULL || sbx_json_string(v, &on_lost);
   sb->recreate = is_text && sbx_slice_eq_str(on_lost, "recreate");
   if (!sb->recreate && !(is_text && sbx_slice_eq_str(on_lost, "reject")))
@@ -69,9 +80,12 @@ int sbx__sandbox_new_with(sbx_sandbox **out, sbx_loop *loop, const sbx_provider 
     return sbx_err_set(err, SBX_ENOMEM, NULL);
   sb->loop = loop;
   sb->provider = provider;
-  sb->default_timeout_ms = SBX__DEFAULT_TIMEOUT_MS;
-  sb->start_timeout_ms = SBX__START_TIMEOUT_MS;
-  sb->late_open_ms = SBX__LATE_OPEN_MS;
+  sb->exec_timeout_ms = DEFAULT_EXEC_TIMEOUT_MS;
+  sb->start_timeout_ms = DEFAULT_START_TIMEOUT_MS;
+  sb->late_timeout_ms = LATE_TIMEOUT_MS;
+  sb->file_timeout_ms = MIN_FILE_TIMEOUT_MS;
+  sb->probe_timeout_ms = PROBE_TIMEOUT_MS;
+  sb->delete_timeout_ms = DELETE_TIMEOUT_MS;
   int rc = configure(sb, options_json, err);
   if (rc != SBX_OK) {
     if (err != NULL && err->provider == NULL)
@@ -121,21 +135,13 @@ static void report_done(sbx_call *call, const sbx_err *err) {
   ((done_call *)(void *)call)->cb(call->arg, err);
 }
 
-static void release_done(sbx_call *call) {
-  (void)call;
-}
-
 static void run_start(sbx_call *call) {
   sbx__call_finish(call, NULL);
 }
 
-static void stop_done(sbx_call *call, int reason) {
-  (void)call;
-  (void)reason;
-}
-
-static const sbx__call_kind start_kind = {run_start, stop_done, report_done, release_done, NULL};
-static const sbx__call_kind close_kind = {NULL, stop_done, report_done, release_done, NULL};
+/* A start has finished when it runs, and a close never runs: there is nothing to stop. */
+static const sbx__call_kind start_kind = {run_start, NULL, report_done, NULL, NULL};
+static const sbx__call_kind close_kind = {NULL, NULL, report_done, NULL, NULL};
 
 static done_call *done_call_new(sbx_sandbox *sb, const sbx__call_kind *kind, sbx_done_cb cb,
                                 void *arg) {

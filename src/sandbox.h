@@ -14,15 +14,7 @@
 
 #include "providers/provider.h"
 
-enum {
-  SBX__DEFAULT_TIMEOUT_MS = 30 * 1000,
-  SBX__START_TIMEOUT_MS = 60 * 1000,
-  SBX__MAX_TIMEOUT_MS = 24 * 60 * 60 * 1000,
-  SBX__FILE_TIMEOUT_MS = 120 * 1000, /* files take this or the default limit, the longer one */
-  SBX__PROBE_TIMEOUT_MS = 5 * 1000,
-  SBX__DELETE_TIMEOUT_MS = 60 * 1000,
-  SBX__LATE_OPEN_MS = 30 * 1000,
-};
+enum { SBX__MAX_TIMEOUT_MS = 24 * 60 * 60 * 1000 };
 #define SBX__MAX_OUTPUT_BYTES ((size_t)1 << 30)
 #define SBX__MAX_READ_BYTES ((size_t)1 << 31)
 
@@ -32,10 +24,13 @@ struct sbx_sandbox {
   sbx_loop *loop;
   const sbx_provider *provider;
   sbx_config *config;
-  uint64_t default_timeout_ms;
+  bool recreate;            /* a lost sandbox is replaced by the next call */
+  uint64_t exec_timeout_ms; /* when the command brings none */
   uint64_t start_timeout_ms;
-  uint64_t late_open_ms; /* how long a create that missed the start's deadline may still answer */
-  bool recreate;         /* a lost sandbox is replaced by the next call */
+  uint64_t late_timeout_ms; /* for the answer of a create that missed the start's deadline */
+  uint64_t file_timeout_ms;
+  uint64_t probe_timeout_ms;
+  uint64_t delete_timeout_ms;
 
   sbx__place *place;    /* the one that calls use; NULL before a start and after a loss */
   sbx__place *places;   /* all that are not yet known to be gone, that one included */
@@ -101,11 +96,11 @@ void sbx__place_abandon(sbx__place *place);
 typedef struct sbx__call_kind {
   /* The sandbox is open: starts the provider's op, or finishes. */
   void (*run)(sbx_call *call);
-  /* A running call is to end early; called for SBX_ECANCELED, SBX_ETIMEOUT and SBX_ECLOSED. */
+  /* A running call is to end early, by SBX_ECANCELED, SBX_ETIMEOUT or SBX_ECLOSED. */
   void (*stop)(sbx_call *call, int reason);
   /* Calls the user back. */
   void (*report)(sbx_call *call, const sbx_err *err);
-  /* Frees what the call holds; the sandbox may be gone by then. */
+  /* Frees what the call holds, the sandbox may be gone by then; NULL for nothing. */
   void (*release)(sbx_call *call);
   /* What a user has to know of the effects when the call failed; NULL for nothing. */
   const char *(*effects)(const sbx_call *call);

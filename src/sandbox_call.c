@@ -84,7 +84,8 @@ void sbx_call_cancel(sbx_call *call) {
 
 static void destroy_call(sbx_op *op) {
   sbx_call *call = call_of(op);
-  call->kind->release(call);
+  if (call->kind->release != NULL)
+    call->kind->release(call);
   sbx_free(call);
 }
 
@@ -147,8 +148,8 @@ static void finish_lost(sbx_call *call) {
   sbx_err_set(&err, SBX_ELOST, "the sandbox is gone, and its files and processes with it; ");
   if (effects != NULL)
     sbx_err_append(&err, "%s; ", effects);
-  sbx_err_append(&err, sb->lost ? "make a new sandbox object to go on"
-                                : "the next call starts a new, empty sandbox");
+  sbx_err_append(&err, sb->lost || sb->closed ? "make a new sandbox object to go on"
+                                              : "the next call starts a new, empty sandbox");
   if (call->cause.code != SBX_OK)
     sbx_err_append(&err, " (%s)", call->cause.message);
   err.status = call->cause.status;
@@ -188,7 +189,7 @@ void sbx__call_probe(sbx_call *call) {
   if (call->probe == NULL)
     finish_as_it_is(call);
   else
-    sbx_op_set_deadline(call->probe, SBX__PROBE_TIMEOUT_MS);
+    sbx_op_set_deadline(call->probe, sb->probe_timeout_ms);
 }
 
 /* Whether a sandbox that is gone could look like this. */

@@ -257,7 +257,7 @@ static sbx_exec_spec complete(const sbx_sandbox *sb, const sbx_exec_spec *spec) 
     full.argc = 0;
   }
   if (full.timeout_ms == 0)
-    full.timeout_ms = sb->default_timeout_ms;
+    full.timeout_ms = sb->exec_timeout_ms;
   if (full.max_output_bytes == 0)
     full.max_output_bytes = SBX_MAX_OUTPUT_BYTES_DEFAULT;
   return full;

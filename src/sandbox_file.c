@@ -56,15 +56,13 @@ static void on_child_done(sbx_op *op, void *arg) {
 /* `child` was started, or could not be. */
 static void started(sbx_call *call, sbx_op *child) {
   file_call *file = file_of(call);
-  uint64_t limit_ms = call->sb->default_timeout_ms;
   call->child = child;
   sbx_free(file->copy);
   file->copy = NULL;
   if (child == NULL)
     sbx__call_finish_nomem(call);
   else
-    sbx_op_set_deadline(&call->op,
-                        limit_ms > SBX__FILE_TIMEOUT_MS ? limit_ms : SBX__FILE_TIMEOUT_MS);
+    sbx_op_set_deadline(&call->op, call->sb->file_timeout_ms);
 }
 
 static int copy_arguments(file_call *file) {

@@ -33,8 +33,7 @@ static void place_free(sbx__place *place) {
     sb->places = place->next;
   if (place->next != NULL)
     place->next->prev = place->prev;
-  if (place->session != NULL)
-    sb->provider->session_free(place->session);
+  sb->provider->session_free(place->session);
   sbx_free(place);
 }
 
@@ -118,7 +117,7 @@ void sbx__place_delete(sbx__place *place) {
     sbx_err_set(&place->err, SBX_ENOMEM, NULL);
     return;
   }
-  sbx_op_set_deadline(place->op, SBX__DELETE_TIMEOUT_MS);
+  sbx_op_set_deadline(place->op, sb->delete_timeout_ms);
 }
 
 /* ---- open ---- */
@@ -162,7 +161,7 @@ static void on_place_timer(sbx_timer *timer) {
   /* A create that is cut off now may still happen over there, with an answer that nobody reads. So
    * it may go on for a while; its answer is the surest way to what has to be deleted. */
   place->state = SBX__PLACE_LATE;
-  sbx_timer_start(&place->timer, sb->late_open_ms);
+  sbx_timer_start(&place->timer, sb->late_timeout_ms);
   sbx_err err;
   sbx_err_set(&err, SBX_ETIMEOUT,
               "no answer within %llu ms; if it comes up late it is deleted; try again, or raise "

@@ -184,8 +184,8 @@ typedef struct sbx_exec_spec {
   const sbx_env_var *env; /* added to the sandbox's own environment */
   size_t env_count;
   sbx_slice stdin_bytes;   /* empty: /dev/null */
-  uint64_t timeout_ms;     /* 0: the sandbox's default; SBX_NO_TIMEOUT: none */
-  size_t max_output_bytes; /* bytes kept of each stream; 0: SBX_MAX_OUTPUT_BYTES_DEFAULT */
+  uint64_t timeout_ms;     /* 0: the default; at most one day; SBX_NO_TIMEOUT: none */
+  size_t max_output_bytes; /* kept of each stream; 0: SBX_MAX_OUTPUT_BYTES_DEFAULT; <= 1 GiB */
   sbx_truncate truncate;
   bool merge_streams; /* both streams through one pipe: exact order, everything in `output` only */
 } sbx_exec_spec;
@@ -241,7 +241,7 @@ int sbx_sandbox_write(sbx_sandbox *sb, sbx_slice path, sbx_slice bytes, sbx_done
 /* `bytes` is NULL when there is no such file (then `err` is NULL too). */
 typedef void (*sbx_read_cb)(void *arg, const sbx_err *err, const sbx_slice *bytes);
 
-/* Reads a whole file. More than `max_bytes` (0: 2 GiB) is SBX_ETOOBIG. */
+/* Reads a whole file. More than `max_bytes` (0: 2 GiB, which is also the most) is SBX_ETOOBIG. */
 int sbx_sandbox_read(sbx_sandbox *sb, sbx_slice path, size_t max_bytes, sbx_read_cb cb, void *arg,
                      sbx_call **out, sbx_err *err);
 
@@ -258,8 +258,8 @@ int sbx_sandbox_list(sbx_sandbox *sb, size_t max_entries, sbx_list_cb cb, void *
                      sbx_err *err);
 
 /* Asks a call to end early. An exec ends the process tree and reports SBX_CANCELLED; every other
- * call reports SBX_ECANCELED. A call that waits for the start gives up waiting; the start goes on.
- * Cancelling twice is fine. */
+ * call reports SBX_ECANCELED. So does a call that waits for the start, an exec too; the start goes
+ * on. Cancelling twice is fine. */
 void sbx_call_cancel(sbx_call *call);
 
 #ifdef __cplusplus

@@ -17,7 +17,7 @@ static void count(tally *t, const sbx_err *err) {
   if (err == NULL)
     return;
   t->failed++;
-  assert_int_equal(err->code, SBX_ENOMEM);
+  assert_string_equal(sbx_err_name(err->code), sbx_err_name(SBX_ENOMEM));
   assert_true(err->message[0] != '\0');
 }
 
@@ -28,6 +28,11 @@ static void on_done(void *arg, const sbx_err *err) {
 static void on_exec(void *arg, const sbx_err *err, const sbx_exec_result *result) {
   assert_true((err == NULL) == (result != NULL));
   count(arg, err);
+}
+
+static void on_broken(void *arg, const sbx_err *err, const sbx_exec_result *result) {
+  assert_null(result);
+  count(arg, err->code == SBX_ENET ? NULL : err);
 }
 
 static void on_output(void *arg, sbx_stream stream, sbx_slice bytes) {
@@ -72,6 +77,15 @@ static void make_calls(sbx_sandbox *sb, uv_loop_t *uv, tally *t) {
   run(uv);
 }
 
+/* A command whose answer is cut off, and whose sandbox is then probed. */
+static void make_broken_call(sbx_sandbox *sb, uv_loop_t *uv, tally *t) {
+  const sbx_exec_spec spec = {.text = sbx_slice_str("true")};
+  fake_next(FAKE_EXEC, (fake_plan){.code = SBX_ENET});
+  begun(t, sbx_sandbox_exec(sb, &spec, NULL, on_broken, t, NULL, NULL));
+  run(uv);
+  fake.planned[FAKE_EXEC] = 0; /* it may not have come that far */
+}
+
 /* A command that is killed after its start. */
 static void make_cancelled_call(sbx_sandbox *sb, uv_loop_t *uv, tally *t) {
   const sbx_exec_spec spec = {.text = sbx_slice_str("sleep")};
@@ -83,7 +97,7 @@ static void make_cancelled_call(sbx_sandbox *sb, uv_loop_t *uv, tally *t) {
   if (call != NULL && t->reported == before)
     sbx_call_cancel(call);
   run(uv);
-  fake.planned[FAKE_EXEC] = 0; /* it may not have come that far */
+  fake.planned[FAKE_EXEC] = 0;
 }
 
 static void live(uv_loop_t *uv, sbx_loop *loop, tally *t) {
@@ -95,6 +109,7 @@ static void live(uv_loop_t *uv, sbx_loop *loop, tally *t) {
     return;
   }
   make_calls(sb, uv, t);
+  make_broken_call(sb, uv, t);
   make_cancelled_call(sb, uv, t);
   make_calls(sb, uv, t);
   begun(t, sbx_sandbox_close(sb, on_done, t, NULL));

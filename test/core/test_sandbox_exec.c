@@ -509,6 +509,20 @@ static void test_the_provider_s_own_word_that_it_is_gone(void **state) {
   assert_log("open1 exec1 ");
 }
 
+static void test_a_probe_without_an_answer(void **state) {
+  fixture *f = *state;
+  seen s = {0};
+  open_now(f);
+  f->sb->probe_timeout_ms = 10;
+  fake.liveness = SBX_GONE;
+  fake_next(FAKE_EXEC, (fake_plan){.code = SBX_EPROVIDER});
+  fake_next(FAKE_PROBE, hangs);
+  begin_exec(f, &s, "true", 0);
+  await(f, &s);
+  assert_seen(&s, SBX_EPROVIDER);
+  assert_true(s.err.may_have_run);
+}
+
 static void test_cancel_ends_a_probe(void **state) {
   fixture *f = *state;
   seen s = {0};
@@ -573,6 +587,7 @@ int main(void) {
       T(test_lost_when_only_attached),
       T(test_a_loss_ends_all_that_runs_there),
       T(test_the_provider_s_own_word_that_it_is_gone),
+      T(test_a_probe_without_an_answer),
       T(test_cancel_ends_a_probe),
       T(test_a_closing_sandbox_that_gets_lost),
   };

@@ -105,6 +105,32 @@ static void test_cancel(void **state) {
   assert_string_equal(b.text, "content");
 }
 
+static void test_a_service_that_does_not_answer(void **state) {
+  fixture *f = *state;
+  seen a = {0}, b = {0};
+  open_now(f);
+  f->sb->file_timeout_ms = 10;
+  f->sb->probe_timeout_ms = 10;
+  fake_next(FAKE_PUT, (fake_plan){.hang = true});
+  fake_next(FAKE_PROBE, (fake_plan){.hang = true});
+  begin_write(f, &a);
+  await(f, &a);
+  assert_seen(&a, SBX_ETIMEOUT);
+  assert_log("open1 put1 probe1 ");
+  fake.liveness = SBX_GONE;
+  fake_next(FAKE_GET, (fake_plan){.hang = true});
+  begin_read(f, &b);
+  await(f, &b);
+  assert_seen(&b, SBX_ELOST);
+}
+
+static void test_the_time_for_files(void **state) {
+  fixture *f = *state;
+  assert_int_equal(f->sb->file_timeout_ms, 120000);
+  fixture_options(f, "{\"defaultTimeoutMs\": 600000}");
+  assert_int_equal(f->sb->file_timeout_ms, 600000);
+}
+
 static void test_what_does_not_fit(void **state) {
   fixture *f = *state;
   seen s = {0};
@@ -125,6 +151,8 @@ int main(void) {
       T(test_failures_in_a_sandbox_that_lives),
       T(test_failures_in_a_sandbox_that_is_gone),
       T(test_cancel),
+      T(test_a_service_that_does_not_answer),
+      T(test_the_time_for_files),
       T(test_what_does_not_fit),
   };
   return cmocka_run_group_tests(tests, NULL, NULL);

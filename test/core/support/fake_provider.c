@@ -21,7 +21,7 @@ struct sbx_session {
   int number;
   int live_ops;
   bool open;
-  char id[16];
+  char id[24];
 };
 
 typedef struct fake_op {
