@@ -1,0 +1,637 @@
+/* Tests of the local provider's files: what is refused, what is followed, what is removed.
+ *
+ * Each test runs twice: with openat2() and with the walk that replaces it. */
+#include "providers/local_fs.h"
+
+#include "core/alloc.h"
+
+#include <errno.h>
+#include <fcntl.h>
+#include <ftw.h>
+#include <pthread.h>
+#include <setjmp.h>
+#include <stdarg.h>
+#include <stdatomic.h>
+#include <stdint.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/socket.h>
+#include <sys/stat.h>
+#include <sys/un.h>
+#include <sys/wait.h>
+#include <unistd.h>
+
+#include <cmocka.h>
+
+static bool use_walk;
+
+typedef struct fixture {
+  char base[64];    /* holds the root and what is outside of it */
+  char path[80];    /* the root */
+  char outside[80]; /* a directory with one file, "secret" */
+  int base_fd;
+  sbx_local_root root;
+} fixture;
+
+/* ---- plumbing ---- */
+
+static int remove_one(const char *path, const struct stat *st, int type, struct FTW *ftw) {
+  (void)st;
+  (void)type;
+  (void)ftw;
+  chmod(path, 0700);
+  remove(path);
+  return 0;
+}
+
+static void spill(int dir, const char *path, const char *text) {
+  int fd = openat(dir, path, O_WRONLY | O_CREAT | O_TRUNC | O_CLOEXEC, 0644);
+  assert_true(fd >= 0);
+  assert_int_equal(write(fd, text, strlen(text)), strlen(text));
+  close(fd);
+}
+
+static int setup(void **state) {
+  fixture *f = calloc(1, sizeof *f);
+  snprintf(f->base, sizeof f->base, "/tmp/sbx-test-XXXXXX");
+  assert_non_null(mkdtemp(f->base));
+  snprintf(f->path, sizeof f->path, "%s/ws", f->base);
+  snprintf(f->outside, sizeof f->outside, "%s/ws-other", f->base);
+  assert_int_equal(mkdir(f->path, 0700), 0);
+  assert_int_equal(mkdir(f->outside, 0700), 0);
+  f->base_fd = open(f->base, O_RDONLY | O_DIRECTORY | O_CLOEXEC);
+  spill(f->base_fd, "ws-other/secret", "secret");
+  int fd = open(f->path, O_RDONLY | O_DIRECTORY | O_CLOEXEC);
+  assert_true(fd >= 0);
+  sbx_local_root_init(&f->root, fd, f->path);
+  f->root.walk = f->root.walk || use_walk;
+  *state = f;
+  return 0;
+}
+
+static int teardown(void **state) {
+  fixture *f = *state;
+  close(f->root.fd);
+  close(f->base_fd);
+  nftw(f->base, remove_one, 16, FTW_DEPTH | FTW_PHYS);
+  assert_int_equal(sbx_alloc_live(), 0);
+  free(f);
+  return 0;
+}
+
+static int write_file(fixture *f, const char *path, const char *text) {
+  sbx_err err;
+  return sbx_local_fs_write(&f->root, sbx_slice_str(path), sbx_slice_str(text), &err);
+}
+
+/* The code of a refused write; the error names the path. */
+static void assert_write_fails(fixture *f, const char *path, int code, const char *fragment) {
+  sbx_err err = {0};
+  assert_int_equal(sbx_local_fs_write(&f->root, sbx_slice_str(path), sbx_slice_str("x"), &err),
+                   code);
+  assert_int_equal(err.code, code);
+  assert_non_null(strstr(err.message, fragment));
+}
+
+static void assert_read_fails(fixture *f, const char *path, int code, const char *fragment) {
+  sbx_err err = {0};
+  sbx_buf buf;
+  sbx_buf_init(&buf, 1000);
+  assert_int_equal(sbx_local_fs_read(&f->root, sbx_slice_str(path), &buf, &err), code);
+  assert_int_equal(err.code, code);
+  assert_non_null(strstr(err.message, fragment));
+  sbx_buf_deinit(&buf);
+}
+
+static void assert_content(fixture *f, const char *path, const char *text) {
+  sbx_err err = {0};
+  sbx_buf buf;
+  sbx_buf_init(&buf, 1000);
+  assert_int_equal(sbx_local_fs_read(&f->root, sbx_slice_str(path), &buf, &err), SBX_OK);
+  assert_true(sbx_slice_eq_str(sbx_buf_slice(&buf), text));
+  sbx_buf_deinit(&buf);
+}
+
+static void link_to(fixture *f, const char *target, const char *name) {
+  assert_int_equal(symlinkat(target, f->root.fd, name), 0);
+}
+
+static void make_dir(fixture *f, const char *name) {
+  assert_int_equal(mkdirat(f->root.fd, name, 0755), 0);
+}
+
+static mode_t mode_of(fixture *f, const char *name) {
+  struct stat st;
+  assert_int_equal(fstatat(f->root.fd, name, &st, AT_SYMLINK_NOFOLLOW), 0);
+  return st.st_mode & 07777;
+}
+
+/* How many entries a directory has, leftovers of a write included. */
+static size_t entry_count(int dir, const char *name) {
+  sbx_local_root root;
+  sbx_listing listing;
+  sbx_err err;
+  int fd = openat(dir, name, O_RDONLY | O_DIRECTORY | O_CLOEXEC);
+  sbx_local_root_init(&root, fd, "/nowhere");
+  assert_int_equal(sbx_local_fs_list(&root, 1000, &listing, &err), SBX_OK);
+  size_t count = listing.count;
+  sbx_local_listing_free(&listing);
+  close(fd);
+  return count;
+}
+
+/* ---- paths ---- */
+
+static void test_writes_and_reads_back(void **state) {
+  fixture *f = *state;
+  char absolute[128];
+  static const char *const names[] = {
+      "a",     "a b",      "q'u\"o",  "$(touch pwned)",   "-rf",       "*",          "...",
+      "a../b", "..hidden", "d..lock", "\xF0\x9F\x98\x80", "e\xCC\x81", "x/y/z/deep", "x/../y2",
+      "./s",   "x//t",     "\\n",     ".git/config"};
+  for (size_t i = 0; i < sizeof names / sizeof *names; i++) {
+    assert_int_equal(write_file(f, names[i], names[i]), SBX_OK);
+    assert_content(f, names[i], names[i]);
+  }
+  assert_content(f, "y2", "x/../y2");
+  snprintf(absolute, sizeof absolute, "%s/abs/f", f->path);
+  assert_int_equal(write_file(f, absolute, "1"), SBX_OK);
+  assert_content(f, "abs/f", "1");
+  snprintf(absolute, sizeof absolute, "%s//abs/./f", f->path);
+  assert_content(f, absolute, "1");
+  assert_int_equal(faccessat(f->root.fd, "pwned", F_OK, 0), -1);
+}
+
+static void test_refuses_paths_that_leave(void **state) {
+  fixture *f = *state;
+  char absolute[128];
+  static const char *const names[] = {"../x",        "a/../../x", "..",      "../ws-other/secret",
+                                      "/etc/passwd", "/",         "a/../..", "/tmp"};
+  for (size_t i = 0; i < sizeof names / sizeof *names; i++) {
+    assert_write_fails(f, names[i], SBX_EPATH, "traversal");
+    assert_read_fails(f, names[i], SBX_EPATH, "traversal");
+  }
+  assert_read_fails(f, f->outside, SBX_EPATH, "traversal");
+  snprintf(absolute, sizeof absolute, "%s/../ws-other/secret", f->path);
+  assert_read_fails(f, absolute, SBX_EPATH, "traversal");
+  assert_int_equal(entry_count(f->base_fd, "."), 1);
+}
+
+static void test_refuses_names_that_are_no_file(void **state) {
+  fixture *f = *state;
+  char name[4200];
+  make_dir(f, "dir");
+  assert_int_equal(write_file(f, "file.txt", "x"), SBX_OK);
+  static const char *const dirs[] = {"", ".", "./", "a/..", "dir/", "dir/."};
+  for (size_t i = 0; i < 5; i++) {
+    assert_write_fails(f, dirs[i], SBX_EINVAL, "directory");
+    assert_read_fails(f, dirs[i], SBX_EINVAL, "directory");
+  }
+  assert_read_fails(f, f->path, SBX_EINVAL, f->path);
+  assert_read_fails(f, "dir", SBX_EINVAL, "\"dir\": it is a directory");
+  assert_write_fails(f, "dir", SBX_EINVAL, "\"dir\": it is a directory");
+  assert_read_fails(f, "file.txt/child", SBX_EINVAL, "\"file.txt/child\": a file stands");
+  assert_write_fails(f, "file.txt/child", SBX_EINVAL, "\"file.txt/child\": a file stands");
+  assert_write_fails(f, "file.txt/c/d", SBX_EINVAL, "\"file.txt/c/d\": a file stands");
+  assert_read_fails(f, "absent", SBX_ENOTFOUND, "\"absent\": it does not exist");
+  assert_read_fails(f, "absent/x", SBX_ENOTFOUND, "\"absent/x\"");
+  assert_read_fails(f, "dir/x", SBX_ENOTFOUND, "\"dir/x\"");
+  memset(name, 'n', sizeof name);
+  name[256] = '\0';
+  assert_write_fails(f, name, SBX_EINVAL, "too long");
+  name[255] = '\0';
+  assert_int_equal(write_file(f, name, "x"), SBX_OK);
+  for (size_t i = 0; i < sizeof name; i++)
+    name[i] = i % 2 ? '/' : 'd';
+  name[4199] = '\0';
+  assert_write_fails(f, name, SBX_EINVAL, "too long");
+  assert_content(f, "file.txt", "x");
+}
+
+static void test_refuses_control_characters(void **state) {
+  fixture *f = *state;
+  sbx_err err;
+  assert_int_equal(sbx_local_fs_write(&f->root, sbx_slice_of("a\0b", 3), sbx_slice_str("x"), &err),
+                   SBX_EPATH);
+  assert_write_fails(f, "x\ny", SBX_EPATH, "control");
+  assert_write_fails(f, "\x1B[2J", SBX_EPATH, "control");
+  assert_read_fails(f, "\x7F", SBX_EPATH, "control");
+  assert_int_equal(entry_count(f->root.fd, "."), 0);
+}
+
+/* ---- links ---- */
+
+static void test_links_that_stay_inside(void **state) {
+  fixture *f = *state;
+  struct stat st;
+  make_dir(f, "dir");
+  make_dir(f, "dir/sub");
+  assert_int_equal(write_file(f, "dir/file", "1"), SBX_OK);
+  link_to(f, "dir/file", "to-file");
+  link_to(f, "to-file", "to-link");
+  link_to(f, "dir", "to-dir");
+  link_to(f, "../file", "dir/sub/up");
+  if (f->root.walk) {
+    assert_read_fails(f, "to-file", SBX_EPATH, "symbolic link");
+    assert_read_fails(f, "to-dir/file", SBX_EPATH, "symbolic link");
+    assert_write_fails(f, "to-file", SBX_EPATH, "symbolic link");
+    assert_write_fails(f, "to-dir/file", SBX_EPATH, "symbolic link");
+    assert_write_fails(f, "to-dir/new/file", SBX_EPATH, "symbolic link");
+    return;
+  }
+  assert_content(f, "to-link", "1");
+  assert_content(f, "to-dir/file", "1");
+  assert_content(f, "dir/sub/up", "1");
+  assert_int_equal(write_file(f, "to-link", "2"), SBX_OK);
+  assert_content(f, "dir/file", "2");
+  assert_int_equal(write_file(f, "dir/sub/up", "3"), SBX_OK);
+  assert_content(f, "dir/file", "3");
+  assert_int_equal(write_file(f, "to-dir/new/file", "4"), SBX_OK);
+  assert_content(f, "dir/new/file", "4");
+  assert_int_equal(fstatat(f->root.fd, "to-link", &st, AT_SYMLINK_NOFOLLOW), 0);
+  assert_true(S_ISLNK(st.st_mode));
+}
+
+static void test_links_that_leave(void **state) {
+  fixture *f = *state;
+  char secret[128];
+  snprintf(secret, sizeof secret, "%s/secret", f->outside);
+  make_dir(f, "dir");
+  link_to(f, secret, "absolute");
+  link_to(f, "../ws-other/secret", "up");
+  link_to(f, "../ws-other", "to-dir");
+  link_to(f, f->outside, "to-absolute-dir");
+  link_to(f, "dir/../../ws-other/secret", "dir-up");
+  link_to(f, "../ws-other/new", "to-new");
+  link_to(f, "/proc/self/cwd", "magic");
+  link_to(f, "..", "parent");
+  static const char *const names[] = {
+      "absolute", "up",     "to-dir/secret", "to-absolute-dir/secret",
+      "dir-up",   "to-new", "magic/x",       "parent/ws-other/secret"};
+  for (size_t i = 0; i < sizeof names / sizeof *names; i++) {
+    assert_read_fails(f, names[i], SBX_EPATH, names[i]);
+    assert_write_fails(f, names[i], SBX_EPATH, names[i]);
+  }
+  assert_write_fails(f, "to-dir/new", SBX_EPATH, "symbolic link");
+  assert_write_fails(f, "to-dir/a/b", SBX_EPATH, "symbolic link");
+  assert_write_fails(f, "parent", SBX_EINVAL, "directory");
+  assert_int_equal(entry_count(f->base_fd, "ws-other"), 1);
+}
+
+static void test_links_that_lead_nowhere(void **state) {
+  fixture *f = *state;
+  link_to(f, "nothing", "dangling");
+  link_to(f, "dangling", "indirect");
+  link_to(f, "nothing/dir", "dangling-dir");
+  link_to(f, "loop-b", "loop-a");
+  link_to(f, "loop-a", "loop-b");
+  static const char *const names[] = {"dangling",         "indirect", "dangling-dir/x",
+                                      "dangling-dir/x/y", "loop-a",   "loop-a/x"};
+  for (size_t i = 0; i < sizeof names / sizeof *names; i++) {
+    assert_read_fails(f, names[i], SBX_EPATH, names[i]);
+    assert_write_fails(f, names[i], SBX_EPATH, names[i]);
+  }
+  assert_int_equal(entry_count(f->root.fd, "."), 0);
+}
+
+/* ---- what may be read and written ---- */
+
+static void test_only_regular_files(void **state) {
+  fixture *f = *state;
+  struct sockaddr_un address = {.sun_family = AF_UNIX};
+  assert_int_equal(mkfifoat(f->root.fd, "fifo", 0600), 0);
+  snprintf(address.sun_path, sizeof address.sun_path, "%s/socket", f->path);
+  int fd = socket(AF_UNIX, SOCK_STREAM | SOCK_CLOEXEC, 0);
+  assert_int_equal(bind(fd, (struct sockaddr *)&address, sizeof address), 0);
+  assert_read_fails(f, "fifo", SBX_EINVAL, "\"fifo\": it is not a regular file");
+  assert_read_fails(f, "socket", SBX_EINVAL, "\"socket\": it is not a regular file");
+  assert_write_fails(f, "fifo", SBX_EINVAL, "\"fifo\": it is not a regular file");
+  assert_write_fails(f, "socket", SBX_EINVAL, "\"socket\": it is not a regular file");
+  close(fd);
+}
+
+static void test_size_limit(void **state) {
+  fixture *f = *state;
+  sbx_err err;
+  sbx_buf buf;
+  assert_int_equal(write_file(f, "ten", "0123456789"), SBX_OK);
+  sbx_buf_init(&buf, 10);
+  assert_int_equal(sbx_local_fs_read(&f->root, sbx_slice_str("ten"), &buf, &err), SBX_OK);
+  assert_int_equal(buf.len, 10);
+  sbx_buf_deinit(&buf);
+  sbx_buf_init(&buf, 9);
+  assert_int_equal(sbx_local_fs_read(&f->root, sbx_slice_str("ten"), &buf, &err), SBX_ETOOBIG);
+  assert_non_null(strstr(err.message, "9 bytes"));
+  sbx_buf_deinit(&buf);
+  int fd = openat(f->root.fd, "sparse", O_WRONLY | O_CREAT | O_CLOEXEC, 0644);
+  if (ftruncate(fd, (off_t)1 << 40) == 0) {
+    sbx_buf_init(&buf, (size_t)1 << 31);
+    assert_int_equal(sbx_local_fs_read(&f->root, sbx_slice_str("sparse"), &buf, &err), SBX_ETOOBIG);
+    assert_null(buf.ptr);
+  }
+  close(fd);
+}
+
+static void test_bytes_survive(void **state) {
+  fixture *f = *state;
+  sbx_err err;
+  sbx_buf in, out;
+  sbx_buf_init(&in, 16 << 20);
+  sbx_buf_init(&out, 16 << 20);
+  for (int i = 0; i < 256 * 400; i++)
+    sbx_buf_append_char(&in, (char)(i % 256));
+  static const size_t sizes[] = {0, 1, 4095, 4096, 4097, 65536, 102400};
+  for (size_t i = 0; i < sizeof sizes / sizeof *sizes; i++) {
+    sbx_slice bytes = sbx_slice_of(in.ptr, sizes[i]);
+    assert_int_equal(sbx_local_fs_write(&f->root, sbx_slice_str("b"), bytes, &err), SBX_OK);
+    assert_int_equal(sbx_local_fs_read(&f->root, sbx_slice_str("b"), &out, &err), SBX_OK);
+    assert_true(sbx_slice_eq(sbx_buf_slice(&out), bytes));
+    sbx_buf_deinit(&out);
+  }
+  sbx_buf_deinit(&in);
+}
+
+static void test_replacing_keeps_the_mode(void **state) {
+  fixture *f = *state;
+  mode_t mask = umask(0027);
+  assert_int_equal(write_file(f, "d/new", "1"), SBX_OK);
+  umask(mask);
+  assert_int_equal(mode_of(f, "d"), 0750);
+  assert_int_equal(mode_of(f, "d/new"), 0640);
+  assert_int_equal(fchmodat(f->root.fd, "d/new", 0751, 0), 0);
+  assert_int_equal(write_file(f, "d/new", "2"), SBX_OK);
+  assert_int_equal(mode_of(f, "d/new"), 0751);
+  /* Whoever has the old file open keeps the old bytes, and a hard link its own. */
+  assert_int_equal(linkat(f->root.fd, "d/new", f->root.fd, "hard", 0), 0);
+  assert_int_equal(write_file(f, "d/new", "3"), SBX_OK);
+  assert_content(f, "hard", "2");
+  assert_int_equal(entry_count(f->root.fd, "d"), 1);
+}
+
+static void test_a_removed_workspace(void **state) {
+  fixture *f = *state;
+  assert_true(sbx_local_root_is_there(&f->root));
+  assert_int_equal(rmdir(f->path), 0);
+  assert_false(sbx_local_root_is_there(&f->root));
+  assert_write_fails(f, "x", SBX_EPROVIDER, f->path);
+  assert_write_fails(f, "x/y", SBX_EPROVIDER, f->path);
+  assert_read_fails(f, "x", SBX_ENOTFOUND, "x");
+  assert_int_equal(mkdir(f->path, 0700), 0);
+  assert_false(sbx_local_root_is_there(&f->root));
+}
+
+static void test_opens_directories(void **state) {
+  fixture *f = *state;
+  char absolute[128];
+  sbx_err err;
+  int fd;
+  make_dir(f, "dir");
+  assert_int_equal(write_file(f, "file", ""), SBX_OK);
+  snprintf(absolute, sizeof absolute, "%s/dir", f->path);
+  const char *const names[] = {"", ".", "dir", "dir/", "./dir/../dir", absolute};
+  for (size_t i = 0; i < sizeof names / sizeof *names; i++) {
+    assert_int_equal(sbx_local_fs_open_dir(&f->root, sbx_slice_str(names[i]), &fd, &err), SBX_OK);
+    close(fd);
+  }
+  link_to(f, "..", "up");
+  assert_int_equal(sbx_local_fs_open_dir(&f->root, sbx_slice_str("up"), &fd, &err), SBX_EPATH);
+  assert_int_equal(sbx_local_fs_open_dir(&f->root, sbx_slice_str(".."), &fd, &err), SBX_EPATH);
+  assert_int_equal(sbx_local_fs_open_dir(&f->root, sbx_slice_str("file"), &fd, &err), SBX_EINVAL);
+  assert_int_equal(sbx_local_fs_open_dir(&f->root, sbx_slice_str("no"), &fd, &err), SBX_ENOTFOUND);
+  assert_non_null(strstr(err.message, "\"no\""));
+}
+
+/* ---- races ---- */
+
+typedef struct swapper {
+  fixture *f;
+  atomic_bool stop;
+} swapper;
+
+/* Lets "d" be a directory and a link to the outside in turn. */
+static void *swap_forever(void *arg) {
+  swapper *s = arg;
+  while (!atomic_load(&s->stop))
+    renameat2(s->f->root.fd, "d", s->f->root.fd, "link", RENAME_EXCHANGE);
+  return NULL;
+}
+
+static void test_a_swapped_directory_never_leads_out(void **state) {
+  fixture *f = *state;
+  swapper s = {.f = f};
+  pthread_t thread;
+  size_t inside = 0, refused = 0;
+  make_dir(f, "d");
+  spill(f->root.fd, "d/secret", "inside");
+  link_to(f, "../ws-other", "link");
+  atomic_init(&s.stop, false);
+  assert_int_equal(pthread_create(&thread, NULL, swap_forever, &s), 0);
+  for (int i = 0; i < 3000; i++) {
+    sbx_buf buf;
+    sbx_err err;
+    sbx_buf_init(&buf, 100);
+    if (sbx_local_fs_read(&f->root, sbx_slice_str("d/secret"), &buf, &err) == SBX_OK) {
+      assert_true(sbx_slice_eq_str(sbx_buf_slice(&buf), "inside"));
+      inside++;
+    } else {
+      refused++;
+    }
+    sbx_buf_deinit(&buf);
+    sbx_local_fs_write(&f->root, sbx_slice_str("d/new"), sbx_slice_str("x"), &err);
+    sbx_local_fs_write(&f->root, sbx_slice_str("d/deep/new"), sbx_slice_str("x"), &err);
+  }
+  atomic_store(&s.stop, true);
+  pthread_join(thread, NULL);
+  assert_int_equal(inside + refused, 3000);
+  assert_int_equal(entry_count(f->base_fd, "ws-other"), 1);
+  assert_int_equal(faccessat(f->base_fd, "ws-other/deep", F_OK, 0), -1);
+}
+
+/* ---- list ---- */
+
+static void test_lists_regular_files(void **state) {
+  fixture *f = *state;
+  sbx_listing listing;
+  sbx_err err;
+  assert_int_equal(sbx_local_fs_list(&f->root, 0, &listing, &err), SBX_OK);
+  assert_int_equal(listing.count, 0);
+  assert_int_equal(write_file(f, "b/c", "123"), SBX_OK);
+  assert_int_equal(write_file(f, ".git/HEAD", "1"), SBX_OK);
+  assert_int_equal(write_file(f, "a", ""), SBX_OK);
+  make_dir(f, "empty");
+  link_to(f, "a", "link");
+  link_to(f, "b", "link-dir");
+  link_to(f, "..", "up");
+  assert_int_equal(mkfifoat(f->root.fd, "fifo", 0600), 0);
+  assert_int_equal(sbx_local_fs_list(&f->root, 3, &listing, &err), SBX_OK);
+  assert_int_equal(listing.count, 3);
+  assert_string_equal(listing.entries[0].path, ".git/HEAD");
+  assert_string_equal(listing.entries[1].path, "a");
+  assert_string_equal(listing.entries[2].path, "b/c");
+  assert_int_equal(listing.entries[2].size, 3);
+  sbx_local_listing_free(&listing);
+  assert_int_equal(sbx_local_fs_list(&f->root, 2, &listing, &err), SBX_ETOOBIG);
+  assert_null(listing.entries);
+}
+
+static void test_list_without_memory(void **state) {
+  fixture *f = *state;
+  sbx_listing listing;
+  sbx_err err;
+  int rc = SBX_ENOMEM;
+  char name[32];
+  for (int i = 0; i < 40; i++) {
+    snprintf(name, sizeof name, "d%d/f%d", i % 20, i);
+    assert_int_equal(write_file(f, name, "x"), SBX_OK);
+  }
+  for (size_t n = 1; rc != SBX_OK; n++) {
+    sbx_alloc_fail_at(n, false);
+    rc = sbx_local_fs_list(&f->root, 100, &listing, &err);
+    sbx_alloc_fail_at(0, false);
+    assert_true(rc == SBX_OK || rc == SBX_ENOMEM);
+    if (rc != SBX_OK)
+      assert_int_equal(sbx_alloc_live(), 0);
+  }
+  assert_int_equal(listing.count, 40);
+  sbx_local_listing_free(&listing);
+}
+
+/* ---- remove ---- */
+
+static int remove_root(fixture *f, sbx_err *err) {
+  return sbx_local_fs_remove(&f->root, f->base_fd, "ws", err);
+}
+
+static void test_removes_everything_inside_only(void **state) {
+  fixture *f = *state;
+  sbx_err err;
+  assert_int_equal(write_file(f, "a/b/c/d", "x"), SBX_OK);
+  assert_int_equal(write_file(f, "a/.removed-0/x", "x"), SBX_OK);
+  assert_int_equal(write_file(f, ".removed-0", "x"), SBX_OK);
+  assert_int_equal(write_file(f, ".removed-1/y", "x"), SBX_OK);
+  make_dir(f, "a/b/empty");
+  link_to(f, "../ws-other", "a/out");
+  link_to(f, "/", "slash");
+  link_to(f, ".", "self");
+  assert_int_equal(mkfifoat(f->root.fd, "a/fifo", 0), 0);
+  assert_int_equal(remove_root(f, &err), SBX_OK);
+  assert_int_equal(access(f->path, F_OK), -1);
+  assert_int_equal(entry_count(f->base_fd, "ws-other"), 1);
+  assert_int_equal(remove_root(f, &err), SBX_OK);
+}
+
+/* Without the superuser's rights the modes count. */
+static void test_removes_what_refuses(void **state) {
+  fixture *f = *state;
+  sbx_err err;
+  assert_int_equal(write_file(f, "a/b/f", "x"), SBX_OK);
+  assert_int_equal(write_file(f, "a/c/d/f", "x"), SBX_OK);
+  static const char *const dirs[] = {"a/b", "a/c/d", "a/c", "a", "."};
+  uid_t nobody = 65534;
+  assert_int_equal(chmod(f->base, 0777), 0);
+  assert_int_equal(fchmodat(f->root.fd, "a/c/d", 0, 0), 0);
+  assert_int_equal(fchmodat(f->root.fd, "a/c", 0, 0), 0);
+  assert_int_equal(fchmodat(f->root.fd, "a/b", 0500, 0), 0);
+  assert_int_equal(fchmodat(f->root.fd, "a", 0500, 0), 0);
+  if (getuid() != 0) {
+    assert_int_equal(remove_root(f, &err), SBX_OK);
+    return;
+  }
+  for (size_t i = 0; i < sizeof dirs / sizeof *dirs; i++)
+    assert_int_equal(fchownat(f->root.fd, dirs[i], nobody, (gid_t)-1, 0), 0);
+  pid_t pid = fork();
+  if (pid == 0)
+    _exit(setuid(nobody) == 0 && remove_root(f, &err) == SBX_OK ? 0 : 1);
+  int status = -1;
+  assert_int_equal(waitpid(pid, &status, 0), pid);
+  assert_int_equal(status, 0);
+  assert_int_equal(access(f->path, F_OK), -1);
+}
+
+static void test_names_what_it_cannot_remove(void **state) {
+  fixture *f = *state;
+  sbx_err err = {0};
+  if (getuid() != 0)
+    skip();
+  assert_int_equal(write_file(f, "foreign/file", "x"), SBX_OK);
+  assert_int_equal(fchmodat(f->root.fd, "foreign", 0755, 0), 0);
+  assert_int_equal(fchown(f->root.fd, 65534, (gid_t)-1), 0);
+  assert_int_equal(chmod(f->base, 0777), 0);
+  pid_t pid = fork();
+  if (pid == 0)
+    _exit(setuid(65534) == 0 && remove_root(f, &err) == SBX_EPROVIDER &&
+                  strstr(err.message, f->path) != NULL
+              ? 0
+              : 1);
+  int status = -1;
+  assert_int_equal(waitpid(pid, &status, 0), pid);
+  assert_int_equal(status, 0);
+  assert_content(f, "foreign/file", "x");
+}
+
+static void test_removes_a_very_deep_tree(void **state) {
+  fixture *f = *state;
+  sbx_err err;
+  sbx_listing listing;
+  int dir = fcntl(f->root.fd, F_DUPFD_CLOEXEC, 0);
+  for (int i = 0; i < 3000; i++) {
+    assert_int_equal(mkdirat(dir, "deep", 0700), 0);
+    int next = openat(dir, "deep", O_RDONLY | O_DIRECTORY | O_CLOEXEC);
+    assert_true(next >= 0);
+    close(dir);
+    dir = next;
+  }
+  spill(dir, "file", "x");
+  close(dir);
+  if (!f->root.walk)
+    assert_int_equal(sbx_local_fs_list(&f->root, 100, &listing, &err), SBX_ETOOBIG);
+  assert_int_equal(remove_root(f, &err), SBX_OK);
+  assert_int_equal(access(f->path, F_OK), -1);
+}
+
+static void test_leaves_a_moved_workspace_alone(void **state) {
+  fixture *f = *state;
+  sbx_err err;
+  assert_int_equal(write_file(f, "kept", "x"), SBX_OK);
+  assert_int_equal(renameat(f->base_fd, "ws", f->base_fd, "mine"), 0);
+  assert_int_equal(mkdir(f->path, 0700), 0);
+  assert_int_equal(remove_root(f, &err), SBX_OK);
+  assert_int_equal(access(f->path, F_OK), 0);
+  assert_int_equal(faccessat(f->base_fd, "mine/kept", F_OK, 0), 0);
+}
+
+#define TEST(name) cmocka_unit_test_setup_teardown(name, setup, teardown)
+
+static int run_all(const char *name) {
+  const struct CMUnitTest tests[] = {
+      TEST(test_writes_and_reads_back),
+      TEST(test_refuses_paths_that_leave),
+      TEST(test_refuses_names_that_are_no_file),
+      TEST(test_refuses_control_characters),
+      TEST(test_links_that_stay_inside),
+      TEST(test_links_that_leave),
+      TEST(test_links_that_lead_nowhere),
+      TEST(test_only_regular_files),
+      TEST(test_size_limit),
+      TEST(test_bytes_survive),
+      TEST(test_replacing_keeps_the_mode),
+      TEST(test_a_removed_workspace),
+      TEST(test_opens_directories),
+      TEST(test_a_swapped_directory_never_leads_out),
+      TEST(test_lists_regular_files),
+      TEST(test_list_without_memory),
+      TEST(test_removes_everything_inside_only),
+      TEST(test_removes_what_refuses),
+      TEST(test_names_what_it_cannot_remove),
+      TEST(test_removes_a_very_deep_tree),
+      TEST(test_leaves_a_moved_workspace_alone),
+  };
+  return cmocka_run_group_tests_name(name, tests, NULL, NULL);
+}
+
+int main(void) {
+  int failed = run_all("local_fs");
+  use_walk = true;
+  return failed + run_all("local_fs, walking");
+}
