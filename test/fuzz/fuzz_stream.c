@@ -1,0 +1,73 @@
+/* Stream decoders: fed in pieces they give what they give when fed at once, and fail alike. The
+ * first byte of the input sets the size of the pieces. */
+#include "core/envelope.h"
+#include "core/lines.h"
+#include "fuzz.h"
+
+enum { MAX_PAYLOAD = 512 };
+
+static int on_envelope(void *arg, bool is_end, sbx_slice payload, sbx_err *err) {
+  sbx_buf *seen = arg;
+  (void)err;
+  MUST(payload.len <= MAX_PAYLOAD);
+  sbx_buf_append_char(seen, is_end ? 'E' : 'P');
+  return sbx_buf_append_slice(seen, payload);
+}
+
+static int on_line(void *arg, sbx_slice line, sbx_err *err) {
+  sbx_buf *seen = arg;
+  (void)err;
+  MUST(line.len > 0 && line.len <= MAX_PAYLOAD && sbx_slice_find(line, '\n') == line.len);
+  sbx_buf_append_char(seen, 'L');
+  return sbx_buf_append_slice(seen, line);
+}
+
+static int run_envelopes(sbx_slice in, size_t piece, sbx_buf *seen) {
+  sbx_envelope d;
+  sbx_err err;
+  int rc = SBX_OK;
+  sbx_envelope_init(&d, MAX_PAYLOAD, on_envelope, seen);
+  for (size_t at = 0; rc == SBX_OK && at < in.len; at += piece) {
+    size_t n = in.len - at < piece ? in.len - at : piece;
+    rc = sbx_envelope_feed(&d, sbx_slice_of(in.ptr + at, n), &err);
+  }
+  if (rc == SBX_OK)
+    rc = sbx_envelope_finish(&d, &err);
+  sbx_envelope_deinit(&d);
+  return rc;
+}
+
+static int run_lines(sbx_slice in, size_t piece, sbx_buf *seen) {
+  sbx_lines d;
+  sbx_err err;
+  int rc = SBX_OK;
+  sbx_lines_init(&d, MAX_PAYLOAD, on_line, seen);
+  for (size_t at = 0; rc == SBX_OK && at < in.len; at += piece) {
+    size_t n = in.len - at < piece ? in.len - at : piece;
+    rc = sbx_lines_feed(&d, sbx_slice_of(in.ptr + at, n), &err);
+  }
+  if (rc == SBX_OK)
+    rc = sbx_lines_finish(&d, &err);
+  sbx_lines_deinit(&d);
+  return rc;
+}
+
+static void check(int (*run)(sbx_slice, size_t, sbx_buf *), sbx_slice in, size_t piece) {
+  sbx_buf whole, pieces;
+  sbx_buf_init(&whole, SIZE_MAX);
+  sbx_buf_init(&pieces, SIZE_MAX);
+  MUST(run(in, SIZE_MAX / 2, &whole) == run(in, piece, &pieces));
+  MUST(sbx_slice_eq(sbx_buf_slice(&whole), sbx_buf_slice(&pieces)));
+  sbx_buf_deinit(&whole);
+  sbx_buf_deinit(&pieces);
+}
+
+int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size) {
+  if (size == 0)
+    return 0;
+  sbx_slice in = sbx_slice_of((const char *)data + 1, size - 1);
+  size_t piece = (size_t)data[0] % 16 + 1;
+  check(run_envelopes, in, piece);
+  check(run_lines, in, piece);
+  return 0;
+}
