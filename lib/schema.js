@@ -232,7 +232,7 @@ function compileNumber(schema, kind, test) {
 function scalar(kind, test, schema) {
   const allowed = schema.enum ?? (schema.const === undefined ? undefined : [schema.const]);
   return (value, path, issues) => {
-    if (!test(value)) return fail(issues, path, `must be ${kind}, not ${Number.isNaN(value) ? "NaN" : kindOf(value)}`);
+    if (!test(value)) return fail(issues, path, `must be ${kind}, not ${typeof value === "number" ? value : kindOf(value)}`);
     if (!allowed || allowed.includes(value)) return value;
     const one = allowed.length === 1 ? "" : "one of ";
     return fail(issues, path, `must be ${one}${inWords(allowed)}`);

@@ -1,0 +1,337 @@
+// Tool objects: the schema that checks itself, arguments that a model gets wrong, results and errors as
+// text, and defineTool().
+import assert from "node:assert/strict";
+import { describe, test } from "node:test";
+
+import { PathSecurityError, SandboxError, SandboxToolkit, defineTool } from "cloudsandbox";
+
+import { fakeSandbox } from "../support/fake.js";
+import { toolsByRole } from "../support/host.js";
+import { rejection } from "../support/wait.js";
+
+function open(answers) {
+  const fake = fakeSandbox(answers);
+  return { ...fake, ...toolsByRole(new SandboxToolkit(fake.sandbox)) };
+}
+
+describe("one object for many frameworks", () => {
+  test("parameters, inputSchema and rawJsonSchema are one plain JSON Schema object", () => {
+    for (const tool of Object.values(toolsByRole(new SandboxToolkit(open().sandbox)))) {
+      assert.equal(tool.parameters, tool.inputSchema);
+      assert.equal(tool.parameters, tool.rawJsonSchema);
+      assert.equal(tool.id, tool.name);
+      assert.deepEqual(Object.keys(tool.parameters), ["type", "properties", "required", "additionalProperties"]);
+      for (const mark of ["_def", "_zod"]) assert.equal(mark in tool.parameters, false, "would be taken for a Zod object");
+    }
+  });
+
+  test("the hidden members: parsers, shape, Standard Schema with JSON Schema", () => {
+    const { run } = open();
+    const { shape, "~standard": standard } = run.parameters;
+    assert.deepEqual(Object.keys(shape), ["code", "language", "timeoutSeconds"]);
+    assert.deepEqual([standard.version, standard.vendor], [1, "cloudsandbox"]);
+    assert.deepEqual(standard.validate({ code: "1" }), { value: { code: "1" } });
+    const { issues } = standard.validate({ code: 1, language: "ruby" });
+    assert.deepEqual(issues.map(({ path }) => path), [["code"], ["language"]]);
+    for (const direction of ["input", "output"]) {
+      const json = standard.jsonSchema[direction]({ target: "draft-07" });
+      assert.deepEqual(json, JSON.parse(JSON.stringify(run.parameters)));
+      assert.notEqual(json, run.parameters, "a copy: a framework may change it");
+      assert.throws(() => standard.jsonSchema[direction]({ target: "openapi-3.0" }), /draft-07/);
+    }
+    assert.deepEqual(run.parameters.parse({ code: "1" }), { code: "1" });
+    assert.throws(() => run.parameters.parse({}), SandboxError);
+  });
+
+  test("a framework that changes the schema object changes neither the check nor the next tool", () => {
+    const { sandbox } = fakeSandbox();
+    const toolkit = new SandboxToolkit(sandbox);
+    const { shell } = toolsByRole(toolkit);
+    delete shell.parameters.properties.command;
+    shell.parameters.required.length = 0;
+    assert.equal(shell.parameters.safeParse({}).success, false);
+    assert.ok(toolsByRole(toolkit).shell.parameters.properties.command);
+  });
+
+  test("effects are data, and every tool opts out of being run as source text", () => {
+    const tools = new SandboxToolkit(open().sandbox).getTools();
+    assert.deepEqual(tools.map((tool) => tool.effect), ["execute", "execute", "write", "read"]);
+    assert.deepEqual(tools.map((tool) => tool.sandbox), [false, false, false, false]);
+  });
+
+  test("descriptions call nothing isolated that is not", () => {
+    for (const tool of new SandboxToolkit(fakeSandbox({}, "unix-local").sandbox).getTools()) {
+      assert.match(tool.description, /on the host computer, which is not isolated/);
+    }
+    for (const tool of new SandboxToolkit(fakeSandbox().sandbox).getTools()) assert.doesNotMatch(tool.description, /isolat/);
+  });
+});
+
+describe("arguments", () => {
+  const slips = [
+    ["numeric text", { timeoutSeconds: "5" }, { timeoutSeconds: 5 }],
+    ["numeric text with blanks and a fraction", { timeoutSeconds: " 0.5 " }, { timeoutSeconds: 0.5 }],
+    ["too long a limit", { timeoutSeconds: 99_999_999 }, { timeoutSeconds: 3600 }],
+    ["too long a limit, as text", { timeoutSeconds: "99999999" }, { timeoutSeconds: 3600 }],
+    ["null", { timeoutSeconds: null }, {}],
+    ["undefined", { timeoutSeconds: undefined }, {}],
+    ["a key that is not there", { why: "because", constructor: 1 }, {}],
+  ];
+  for (const [what, given, expected] of slips) {
+    test(`tolerated alike by the schema and by execute: ${what}`, async () => {
+      const { shell, calls } = open();
+      assert.deepEqual(shell.parameters.safeParse({ command: "c", ...given }), { success: true, data: { command: "c", ...expected } });
+      await shell.execute({ command: "c", ...given });
+      assert.deepEqual(calls, [["shell", "c", expected]]);
+    });
+  }
+
+  const refused = [
+    ["shell", { command: "c", timeoutSeconds: -3 }, "`timeoutSeconds` must be greater than 0 and at most 3600; got -3"],
+    ["shell", { command: "c", timeoutSeconds: "-3" }, "`timeoutSeconds` must be greater than 0 and at most 3600; got -3"],
+    ["shell", { command: "c", timeoutSeconds: 0 }, "`timeoutSeconds` must be greater than 0 and at most 3600; got 0"],
+    ["shell", { command: "c", timeoutSeconds: NaN }, "`timeoutSeconds` must be a finite number, not NaN"],
+    ["shell", { command: "c", timeoutSeconds: Infinity }, "`timeoutSeconds` must be a finite number, not Infinity"],
+    ["shell", { command: "c", timeoutSeconds: "soon" }, "`timeoutSeconds` must be a finite number, not a string"],
+    ["shell", { command: "c", timeoutSeconds: "" }, "`timeoutSeconds` must be a finite number, not a string"],
+    ["shell", {}, "`command` is missing (string)"],
+    ["shell", { command: null }, "`command` is missing (string)"],
+    ["shell", { command: ["ls"] }, "`command` must be a string, not an array"],
+    ["shell", null, "the arguments must be an object, not null"],
+    ["shell", undefined, "the arguments must be an object, not undefined"],
+    ["shell", "ls", "the arguments must be an object, not a string"],
+    ["shell", [], "the arguments must be an object, not an array"],
+    ["run", { code: "1", language: "ruby" }, '`language` must be one of "python", "node", "shell"'],
+    ["run", { code: "1", language: "Python" }, '`language` must be one of "python", "node", "shell"'],
+    ["run", { code: "1", language: "js" }, '`language` must be one of "python", "node", "shell"'],
+    ["writeFile", { path: "f", contents: "x", encoding: "hex" }, '`encoding` must be one of "utf8", "base64"'],
+    ["writeFile", {}, "`path` is missing (string); `contents` is missing (string)"],
+    ["readFile", { path: 7 }, "`path` must be a string, not 7"],
+  ];
+  for (const [role, args, words] of refused) {
+    test(`refused alike: ${role} ${JSON.stringify(args)}`, async () => {
+      const { calls, ...tools } = open();
+      const parsed = tools[role].parameters.safeParse(args);
+      assert.equal(parsed.success, false);
+      assert.equal(parsed.error.message, words);
+      assert.ok(parsed.error.issues.length > 0);
+      const error = await rejection(tools[role].execute(args));
+      assert.equal(error.message, words);
+      assert.equal(error.code, "ERR_SANDBOX_INVALID_ARG");
+      assert.deepEqual(calls, []);
+    });
+  }
+
+  test("the schema itself states the range that is kept", () => {
+    const { properties } = open().shell.parameters;
+    assert.equal(properties.timeoutSeconds.exclusiveMinimum, 0);
+    assert.equal(properties.timeoutSeconds.maximum, 3600);
+  });
+
+  test("what the sandbox gets", async () => {
+    const { run, shell, writeFile, readFile, calls } = open();
+    const { signal } = new AbortController();
+    await run.execute({ code: "1", language: "node", timeoutSeconds: 2 }, { signal });
+    await run.execute({ code: "1" });
+    await shell.execute({ command: "ls" }, { signal });
+    await writeFile.execute({ path: "f", contents: "" });
+    await writeFile.execute({ path: "f", contents: "AA==", encoding: "base64" }, { signal });
+    await readFile.execute({ path: "f" });
+    await readFile.execute({ path: "f", encoding: "base64" }, { signal });
+    assert.deepEqual(calls, [
+      ["run", "1", { language: "node", timeoutSeconds: 2, signal }],
+      ["run", "1", {}],
+      ["shell", "ls", { signal }],
+      ["writeFile", "f", "", "utf8"],
+      ["writeFile", "f", "AA==", "base64", { signal }],
+      ["readFile", "f", "utf8"],
+      ["readFile", "f", "base64", { signal }],
+    ]);
+  });
+
+  test("the signal is found where each framework puts it", async () => {
+    const { shell, calls } = open();
+    const { signal } = new AbortController();
+    const places = [[{ signal }], [{ abortSignal: signal }], [{}, { signal }], [undefined, { abortSignal: signal }], [{ signal: "no" }, { signal }]];
+    for (const context of places) await shell.execute({ command: "c" }, ...context);
+    assert.deepEqual(calls, places.map(() => ["shell", "c", { signal }]));
+  });
+
+  test("a signal that was aborted before: its reason, and the sandbox is not called", async () => {
+    const { calls, ...tools } = open();
+    const reason = new Error("stopped");
+    const args = { run: { code: "1" }, shell: { command: "c" }, writeFile: { path: "f", contents: "" }, readFile: { path: "f" } };
+    for (const role of Object.keys(args)) {
+      assert.equal(await rejection(tools[role].execute(args[role], { signal: AbortSignal.abort(reason) })), reason);
+    }
+    assert.deepEqual(calls, []);
+  });
+});
+
+describe("results", () => {
+  test("run and shell: the result as JSON, whatever the output holds", async () => {
+    const output = "q\" ' \\ \n \t \0 \u001b[1m \u{1F600} \u2028 \ud800";
+    const result = { output, exitCode: 124, timedOut: true, outputTruncated: true };
+    const { run, shell } = open({ run: result, shell: result });
+    for (const text of [await run.execute({ code: "1" }), await shell.execute({ command: "c" })]) {
+      assert.deepEqual(JSON.parse(text), result);
+    }
+  });
+
+  test("files: ok, the content, an empty content, not found", async () => {
+    for (const [answer, text] of [["content", "content"], ["", ""], [null, "[file not found]"], [undefined, "[file not found]"]]) {
+      assert.equal(await open({ readFile: () => answer }).readFile.execute({ path: "f" }), text);
+    }
+    assert.equal(await open().writeFile.execute({ path: "f", contents: "" }), "ok");
+  });
+
+  test("an answer that is none is an error, never a success", async () => {
+    for (const run of [undefined, null, {}, { output: 7 }, "text"]) {
+      const error = await rejection(open({ run: () => run }).run.execute({ code: "1" }));
+      assert.equal(error.code, "ERR_SANDBOX_PROTOCOL");
+      assert.match(error.message, /may have run/);
+    }
+    assert.equal((await rejection(open({ readFile: () => 7 }).readFile.execute({ path: "f" }))).code, "ERR_SANDBOX_PROTOCOL");
+  });
+});
+
+describe("errors, as a model reads them", () => {
+  const fail = async (role, error, context) => {
+    const tools = open({ [role]: () => Promise.reject(error) });
+    const args = { code: "1", command: "c", path: "f", contents: "" };
+    return rejection(tools[role].execute(args, context));
+  };
+  const sandboxError = (details) => new SandboxError("the network is down", { code: "ERR_SANDBOX_NETWORK", ...details });
+
+  test("what failed, whether it may have run, whether a repeat is safe", async () => {
+    const message = async (role, details) => (await fail(role, sandboxError(details))).message;
+    const ran = { mayHaveRun: true, retryable: true };
+    assert.equal(await message("shell", ran), "sandbox_fake_shell failed: the network is down. The command may have run: check its effects before repeating it.");
+    assert.equal(await message("shell", { retryable: true }), "sandbox_fake_shell failed: the network is down. Nothing was run; repeating the call is safe.");
+    assert.equal(await message("run", {}), "sandbox_fake_run failed: the network is down. Nothing was run; repeating the same call will not help.");
+    assert.equal(await message("run", { code: "ERR_SANDBOX_LOST" }), "sandbox_fake_run failed: the network is down. Nothing was run; repeating the call is safe.");
+    assert.match(await message("writeFile", ran), /The file may have been written; writing it again is safe\.$/);
+    assert.match(await message("readFile", ran), /Reading again is safe\.$/);
+    assert.match(await message("readFile", { code: "ERR_SANDBOX_CLOSED" }), /Nothing was read; repeating the same call will not help\.$/);
+  });
+
+  test("class, code and details stay; the original is the cause", async () => {
+    const original = new PathSecurityError("leaves", { code: "ERR_SANDBOX_INVALID_ARG", provider: "p", status: 500 });
+    const error = await fail("writeFile", original);
+    assert.ok(error instanceof PathSecurityError);
+    assert.deepEqual([error.name, error.code, error.provider, error.status, error.cause], ["PathSecurityError", "ERR_SANDBOX_INVALID_ARG", "p", 500, original]);
+  });
+
+  test("an error that says nothing about it leaves it open, and is cut to a readable length", async () => {
+    const error = await fail("shell", new Error("x".repeat(100_000)));
+    assert.match(error.message, /The command may have run: check its effects before repeating it\.$/);
+    assert.ok(error.message.length < 2000);
+    assert.equal(error.mayHaveRun, true);
+    for (const odd of ["text", null, undefined, 7, {}]) assert.match((await fail("run", odd)).message, /^sandbox_fake_run failed: \S/);
+  });
+
+  test("the signal's reason passes unchanged", async () => {
+    const controller = new AbortController();
+    const reason = new Error("enough");
+    const { shell } = open({
+      shell: (_, { signal }) => {
+        controller.abort(reason);
+        return Promise.reject(signal.reason);
+      },
+    });
+    assert.equal(await rejection(shell.execute({ command: "c" }, controller)), reason);
+  });
+});
+
+describe("defineTool", () => {
+  const base = { name: "t", description: "a tool", execute: async (args) => JSON.stringify(args) };
+  const parameters = (properties, more) => ({ type: "object", properties, additionalProperties: false, ...more });
+
+  test("JSON Schema: the arguments are checked, also inside execute", async () => {
+    const json = parameters({ n: { type: "integer", minimum: 1, maximum: 3 }, tags: { type: "array", items: { type: "string" } } }, { required: ["n"] });
+    const tool = defineTool({ ...base, parameters: json, cache: { ttl: 5 }, requiresApproval: true, effect: "read" });
+    assert.deepEqual(JSON.parse(JSON.stringify(tool.parameters)), json);
+    assert.deepEqual([tool.id, tool.cache, tool.requiresApproval, tool.effect, "sandbox" in tool], ["t", { ttl: 5 }, true, "read", false]);
+    assert.equal(await tool.execute({ n: 2, tags: ["a"], extra: 1 }), '{"n":2,"tags":["a"]}');
+    const error = await rejection(tool.execute({ n: 2.5, tags: ["a", 7] }));
+    assert.equal(error.message, "`n` must be an integer, not 2.5; `tags.1` must be a string, not 7");
+    assert.match((await rejection(tool.execute({ n: 4 }))).message, /`n` must be at least 1 and at most 3; got 4/);
+  });
+
+  test("the keywords that are known", () => {
+    const cases = [
+      [{ type: "string", minLength: 2, maxLength: 3 }, ["ab", "\u{1F600}\u{1F600}"], ["a", "abcd", 7]],
+      [{ type: "string", pattern: "^a+$" }, ["aa"], ["b"]],
+      [{ type: "string", const: "x" }, ["x"], ["y"]],
+      [{ type: "number", exclusiveMinimum: 0, exclusiveMaximum: 1 }, [0.5], [0, 1, NaN, "0.5"]],
+      [{ type: "number", enum: [1, 2] }, [1], [3]],
+      [{ type: "boolean" }, [true, false], ["true", 1]],
+      [{ type: "array", minItems: 1, maxItems: 2 }, [[1], [1, 2]], [[], [1, 2, 3], {}]],
+      [parameters({ deep: { type: "boolean" } }, { required: ["deep"] }), [{ deep: true }], [{}, { deep: 1 }, []]],
+      [{ type: "object", additionalProperties: { type: "string" } }, [{ a: "b" }], [{ a: 1 }]],
+      [{ type: "object" }, [{ anything: [1, { goes: null }] }], ["text"]],
+    ];
+    for (const [schema, good, bad] of cases) {
+      const tool = defineTool({ ...base, parameters: parameters({ v: schema }) });
+      for (const v of good) assert.deepEqual(tool.parameters.safeParse({ v }), { success: true, data: { v } }, JSON.stringify([schema, v]));
+      for (const v of bad) assert.equal(tool.parameters.safeParse({ v }).success, false, JSON.stringify([schema, v]));
+    }
+  });
+
+  test("a keyword that would be ignored is refused when the tool is defined", () => {
+    const schemas = [
+      { type: "object", oneOf: [] },
+      parameters({ a: { $ref: "#/x" } }),
+      parameters({ a: { type: ["string", "null"] } }),
+      parameters({ a: { type: "array", uniqueItems: true } }),
+      parameters({ a: true }),
+      parameters({ ["__proto__"]: { type: "string" } }),
+      { type: "string" },
+      {},
+    ];
+    for (const schema of schemas) {
+      assert.throws(() => defineTool({ ...base, parameters: schema }), { code: "ERR_SANDBOX_INVALID_ARG", message: /defineTool "t"/ }, JSON.stringify(schema));
+    }
+  });
+
+  test("no property of the arguments reaches a prototype", () => {
+    const tool = defineTool({ ...base, parameters: { type: "object", properties: { toString: { type: "string" } }, required: ["toString"] } });
+    assert.match(tool.parameters.safeParse({}).error.message, /`toString` is missing/);
+    const { data } = tool.parameters.safeParse(JSON.parse('{"toString":"x","__proto__":{"polluted":1}}'));
+    assert.equal(data.polluted, undefined);
+    assert.equal(Object.getPrototypeOf(data), Object.prototype);
+  });
+
+  test("Zod and Standard Schema objects pass through, and so do arguments, context and result", async () => {
+    const standard = { "~standard": { version: 1, vendor: "v", validate: (value) => ({ value }) } };
+    for (const schema of [{ _def: {}, shape: {}, safeParse() {}, parse() {} }, { _zod: {} }, standard]) {
+      const seen = [];
+      const result = { content: "c", artifacts: [] };
+      const tool = defineTool({ ...base, parameters: schema, rawJsonSchema: { type: "object" }, execute: async (...args) => (seen.push(args), result) });
+      assert.equal(tool.parameters, schema);
+      assert.equal(tool.inputSchema, schema);
+      assert.deepEqual(tool.rawJsonSchema, { type: "object" });
+      const args = { anything: true };
+      const context = { runId: "r" };
+      assert.equal(await tool.execute(args, context), result);
+      assert.equal(seen[0][0], args);
+      assert.equal(seen[0][1], context);
+    }
+  });
+
+  test("wrong definitions are refused, naming the option", () => {
+    const good = { ...base, parameters: parameters({}) };
+    const wrong = [
+      [{ name: "" }, /`name`/], [{ name: "a b" }, /`name`/], [{ name: "x".repeat(65) }, /`name`/], [{ name: 7 }, /`name`/],
+      [{ description: "" }, /`description`/], [{ execute: "x" }, /`execute`/], [{ parameters: undefined }, /`parameters`/],
+      [{ cache: { ttl: -1 } }, /`cache`/], [{ sandbox: "yes" }, /`sandbox`/], [{ requiresApproval: 1 }, /`requiresApproval`/],
+      [{ strict: 1 }, /`strict`/], [{ inputExamples: [1] }, /`inputExamples`/], [{ toModelOutput: 1 }, /`toModelOutput`/],
+      [{ effect: "destroy" }, /`effect`.*execute, write, read/], [{ rawJsonSchema: [] }, /`rawJsonSchema`/],
+      [{ requireApproval: true }, /requireApproval.*did you mean `requiresApproval`/],
+    ];
+    for (const [change, words] of wrong) {
+      assert.throws(() => defineTool({ ...good, ...change }), { code: "ERR_SANDBOX_INVALID_ARG", message: words }, JSON.stringify(change));
+    }
+    for (const config of [undefined, null, 7, []]) assert.throws(() => defineTool(config), { code: "ERR_SANDBOX_INVALID_ARG" });
+  });
+});
