@@ -1,0 +1,128 @@
+// The checks of options: what passes, what is refused, and that the refusal says what to write.
+import assert from "node:assert/strict";
+import { describe, test } from "node:test";
+
+import { SandboxError } from "../../lib/errors.js";
+import * as options from "../../lib/options.js";
+
+/** Asserts that `check` throws an INVALID_ARG error whose message has all `parts`, and returns it. */
+function refused(check, ...parts) {
+  let error;
+  try {
+    check();
+  } catch (thrown) {
+    error = thrown;
+  }
+  assert.ok(error instanceof SandboxError, `should have been refused, but gave ${error}`);
+  assert.equal(error.code, "ERR_SANDBOX_INVALID_ARG");
+  for (const part of parts) assert.ok(error.message.includes(part), `${JSON.stringify(part)} in: ${error.message}`);
+  return error.message;
+}
+
+describe("options", () => {
+  test("names: a misspelt one is refused and its neighbour named", () => {
+    options.checkNames({ timeoutSeconds: 1 }, ["timeoutSeconds", "env"], "run");
+    options.checkNames(undefined, [], "run");
+    refused(() => options.checkNames({ timeoutSecond: 1 }, ["timeoutSeconds", "env"], "run"), "run", "`timeoutSecond`", "did you mean `timeoutSeconds`");
+    refused(() => options.checkNames({ TimeoutSeconds: 1 }, ["timeoutSeconds"], "run"), "did you mean `timeoutSeconds`");
+    refused(() => options.checkNames({ zzz: 1 }, ["timeoutSeconds", "env"], "run"), "the options are timeoutSeconds, env");
+    refused(() => options.checkNames({ ["x".repeat(1e6)]: 1 }, ["env"], "run"));
+    for (const value of [null, 1, "text", [], () => {}]) refused(() => options.checkNames(value, [], "run"), "must be an object");
+  });
+
+  test("seconds become whole milliseconds", () => {
+    const { checkTimeoutSeconds } = options;
+    assert.equal(checkTimeoutSeconds(30, "t"), 30000);
+    assert.equal(checkTimeoutSeconds(0.0001, "t"), 1);
+    assert.equal(checkTimeoutSeconds(0.5, "t"), 500);
+    assert.equal(checkTimeoutSeconds(3600, "t"), 3600000);
+    assert.equal(checkTimeoutSeconds(86400, "t", { max: 86400, endless: true }), 86400000);
+    assert.equal(checkTimeoutSeconds(Infinity, "t", { max: 86400, endless: true }), Infinity);
+    for (const value of [0, -1, NaN, Infinity, -Infinity, 3600.001, 1e12, "5", null, undefined, {}, 5n, Symbol("s")]) {
+      refused(() => checkTimeoutSeconds(value, "timeoutSeconds"), "`timeoutSeconds`", "3600");
+    }
+    refused(() => checkTimeoutSeconds(-Infinity, "timeoutSeconds", { max: 86400, endless: true }), "86400", "Infinity");
+  });
+
+  test("whole numbers in a range", () => {
+    assert.equal(options.checkMaxOutputBytes(1), 1);
+    assert.equal(options.checkMaxOutputBytes(16777216), 16777216);
+    for (const value of [0, 1.5, -1, NaN, Infinity, 16777217, 2 ** 53, "1", null, {}, 1n]) {
+      refused(() => options.checkMaxOutputBytes(value), "`maxOutputBytes`", "16777216");
+    }
+    assert.equal(options.checkNumber(0.5, "killGraceSeconds", 0, 3), 0.5);
+    for (const value of [-0.1, 3.1, NaN, "1"]) refused(() => options.checkNumber(value, "killGraceSeconds", 0, 3), "from 0 to 3");
+  });
+
+  test("words from a list", () => {
+    assert.equal(options.checkWord("node", ["python", "node"], "language"), "node");
+    for (const value of ["Python", "js", "ruby", "", null, undefined, 1, ["node"]]) {
+      refused(() => options.checkWord(value, ["python", "node"], "language"), "Unsupported", "`language`", '"python", "node"');
+    }
+  });
+
+  test("environment variables", () => {
+    assert.deepEqual(options.checkEnv({ A: "1", _b2: "x y", C: "" }), ["A", "1", "_b2", "x y", "C", ""]);
+    assert.deepEqual(options.checkEnv({}), []);
+    const own = JSON.parse('{"__proto__":"x"}');
+    assert.deepEqual(options.checkEnv(own), ["__proto__", "x"]);
+    for (const name of ["A;touch pwned;B", "A=B", "", "1A", "$(id)", "A\n", "A\0", "É"]) {
+      refused(() => options.checkEnv({ [name]: "x" }), "`env`", "variable name");
+    }
+    for (const value of [1, null, undefined, {}, ["x"]]) refused(() => options.checkEnv({ NAME: value }), "`env.NAME`", "string");
+    refused(() => options.checkEnv({ NAME: "a\0b" }), "`env.NAME`", "U+0000");
+    for (const value of [null, 1, "A=1", ["A=1"], undefined]) refused(() => options.checkEnv(value), "`env`", "object");
+    assert.deepEqual(options.checkEnvNames(["HOME", "A1"], "inheritEnv"), ["HOME", "A1"]);
+    for (const value of ["HOME", null, {}, [1], ["A=B"], [""], [null]]) refused(() => options.checkEnvNames(value, "inheritEnv"), "`inheritEnv`");
+  });
+
+  test("a message never shows a value that may be a secret", () => {
+    const secret = "sk-canary-1234";
+    const messages = [
+      refused(() => options.checkEnv({ NAME: [secret] })),
+      refused(() => options.checkEnv({ NAME: `${secret}\0` })),
+      refused(() => options.checkWord(secret, ["a"], "x")),
+      refused(() => options.checkTimeoutSeconds(secret, "x")),
+      refused(() => options.checkInteger({ secret }, "x", 1, 2)),
+      refused(() => options.checkBase64(`${secret}!`, "contents")),
+      refused(() => options.checkObject(secret, "x")),
+      refused(() => options.checkSignal(secret)),
+      refused(() => options.checkEncoding(secret)),
+    ];
+    for (const message of messages) assert.ok(!message.includes(secret), message);
+  });
+
+  test("signals: an AbortSignal of any realm, or none", () => {
+    const { signal } = new AbortController();
+    assert.equal(options.checkSignal(signal), signal);
+    assert.equal(options.checkSignal(undefined), undefined);
+    for (const value of [null, {}, { aborted: true }, new AbortController(), 1]) refused(() => options.checkSignal(value), "`signal`", "AbortSignal");
+  });
+
+  test("strict base64", () => {
+    const decode = (text) => Buffer.from(options.checkBase64(text, "contents")).toString("latin1");
+    assert.equal(decode(""), "");
+    assert.equal(decode("YQ=="), "a");
+    assert.equal(decode("YQ"), "a");
+    assert.equal(decode("YWI="), "ab");
+    assert.equal(decode("YWJj"), "abc");
+    assert.equal(decode("YW\r\nJj\n"), "abc");
+    const bytes = Uint8Array.from({ length: 256 }, (_, i) => i);
+    assert.deepEqual(new Uint8Array(options.checkBase64(Buffer.from(bytes).toString("base64"), "c")), bytes);
+    for (const text of ["Y", "YQ=", "YQ===", "=", "====", "YW=Jj", "YQ==YQ==", "Y Q==", "YR==", "YWJ", "_-8=", "YQ==\0", "é", "YWJj!"]) {
+      refused(() => options.checkBase64(text, "contents"), "`contents`", "base64", "nothing was written");
+    }
+    refused(() => options.checkBase64(new Uint8Array(1), "contents"), "string");
+  });
+
+  test("contents: text as UTF-8, or any view of bytes", () => {
+    const hex = (value) => Buffer.from(options.checkContents(value, "contents")).toString("hex");
+    assert.equal(hex("a\u0000\ud83d\ude00"), "6100f09f9880");
+    assert.equal(hex("\ud800x"), "efbfbd78", "a lone surrogate, as TextEncoder writes it");
+    assert.equal(hex(new Uint8Array([1, 2, 3]).subarray(1)), "0203");
+    assert.equal(hex(new Uint16Array([0x0201])), "0102");
+    assert.equal(hex(new DataView(new ArrayBuffer(4), 1, 2)), "0000");
+    assert.equal(hex(new Uint8Array([7]).buffer), "07");
+    for (const value of [null, undefined, 1, {}, [1, 2], new Blob([])]) refused(() => options.checkContents(value, "contents"), "`contents`", "Uint8Array");
+  });
+});

@@ -1,0 +1,355 @@
+// The port over the native core, through the local provider.
+import assert from "node:assert/strict";
+import { AsyncLocalStorage } from "node:async_hooks";
+import { getEventListeners } from "node:events";
+import { describe, test } from "node:test";
+
+import { LocalSandbox, PathSecurityError, SandboxError } from "cloudsandbox";
+
+import { mark } from "../support/processes.js";
+import { tempDir } from "../support/temp.js";
+import { event, rejection } from "../support/wait.js";
+
+/** A sandbox that is closed when the test ends. */
+function open(t, options = {}) {
+  const sandbox = new LocalSandbox({ trusted: true, tempDir: tempDir(t), ...options });
+  t.after(() => sandbox.close());
+  return sandbox;
+}
+
+describe("run and shell", { concurrency: 4 }, () => {
+  test("give exactly the port's keys", async (t) => {
+    const sandbox = open(t, { maxOutputBytes: 10 });
+    assert.deepStrictEqual(await sandbox.shell("echo a; exit 3"), { output: "a\n", exitCode: 3 });
+    assert.deepStrictEqual(await sandbox.run("print(1)"), { output: "1\n", exitCode: 0 });
+    assert.deepStrictEqual(await sandbox.run("console.log(1)", { language: "node" }), { output: "1\n", exitCode: 0 });
+    assert.deepStrictEqual(await sandbox.run("echo 1", { language: "shell" }), { output: "1\n", exitCode: 0 });
+    assert.deepStrictEqual(await sandbox.shell("printf 0123456789ab"), { output: "0123456789", exitCode: 0, outputTruncated: true });
+    assert.deepStrictEqual(await sandbox.shell("echo a; sleep 20", { timeoutSeconds: 0.3 }), { output: "a\n", exitCode: 124, timedOut: true });
+    assert.deepStrictEqual(await sandbox.shell("kill -9 $$"), { output: "", exitCode: 137 });
+  });
+
+  test("join both streams in the order of writing", async (t) => {
+    const { output } = await open(t).shell("echo 1; echo 2 >&2; echo 3; echo 4 >&2");
+    assert.equal(output, "1\n2\n3\n4\n");
+  });
+
+  test("reject wrong arguments, never throw, and start nothing", async (t) => {
+    const sandbox = open(t);
+    const calls = [
+      () => sandbox.run(), () => sandbox.run(1), () => sandbox.run("1", null), () => sandbox.run("1", { language: "ruby" }),
+      () => sandbox.run("1", { timeout: 1 }), () => sandbox.run("1", { timeoutSeconds: 0 }), () => sandbox.run("1", { timeoutSeconds: "5" }),
+      () => sandbox.run("1", { env: { "A B": "" } }), () => sandbox.run("1", { signal: {} }),
+      () => sandbox.shell(), () => sandbox.shell({}), () => sandbox.shell("true", { timeoutSeconds: Infinity }),
+      () => sandbox.shell("true", { timeoutSeconds: 3601 }), () => sandbox.shell("true", { env: null }),
+      () => sandbox.exec(), () => sandbox.exec(null), () => sandbox.exec("ls"), () => sandbox.exec({}),
+      () => sandbox.exec({ command: "a", code: "b" }), () => sandbox.exec({ command: 1 }), () => sandbox.exec({ code: "1", language: "shell" }),
+      () => sandbox.exec({ command: "a", language: "node" }), () => sandbox.exec({ argv: [] }), () => sandbox.exec({ argv: ["a", 1] }),
+      () => sandbox.exec({ argv: "ls" }), () => sandbox.exec({ command: "a", cwd: 1 }), () => sandbox.exec({ command: "a", stdin: 1 }),
+      () => sandbox.exec({ command: "a", timeoutSeconds: 86401 }), () => sandbox.exec({ command: "a", maxOutputBytes: 0 }),
+      () => sandbox.exec({ command: "a", truncate: "tail" }), () => sandbox.exec({ command: "a", mergeStreams: "no" }),
+      () => sandbox.exec({ command: "a", encoding: "latin1" }), () => sandbox.exec({ command: "a", onStdout: 1 }),
+      () => sandbox.exec({ command: "a", onStderr: {} }), () => sandbox.exec({ command: "a", onOutput: () => {} }),
+      () => sandbox.exec({ command: "a\0b" }), () => sandbox.shell("a\0b"),
+      () => sandbox.writeFile(), () => sandbox.writeFile("f"), () => sandbox.writeFile(1, "x"), () => sandbox.writeFile("f", 1),
+      () => sandbox.writeFile("f", "x", "hex"), () => sandbox.writeFile("f", "?", "base64"), () => sandbox.writeFile("f", new Uint8Array(1), "base64"),
+      () => sandbox.writeFile("f", "x", "utf8", { sig: 1 }), () => sandbox.writeFile("f", "x", { signal: undefined }),
+      () => sandbox.readFile(), () => sandbox.readFile("f", "latin1"), () => sandbox.readBytes(1), () => sandbox.readBytes("f", { encoding: "utf8" }),
+      () => sandbox.listFiles({ maxEntries: 0 }), () => sandbox.start({ signal: 1 }),
+    ];
+    for (const call of calls) {
+      const error = await rejection(call());
+      assert.ok(error instanceof SandboxError, `${call}: ${error}`);
+      assert.equal(error.code, "ERR_SANDBOX_INVALID_ARG", `${call}: ${error}`);
+    }
+    assert.equal(sandbox.sandboxId, null);
+    const lone = Object.getPrototypeOf(LocalSandbox.prototype);
+    for (const name of ["start", "run", "shell", "exec", "writeFile", "readFile", "readBytes", "listFiles"]) {
+      assert.ok((await rejection(lone[name].call({}, "x"))) instanceof Error, name);
+    }
+  });
+
+  test("timeoutSeconds names itself and the range", async (t) => {
+    const sandbox = open(t);
+    for (const timeoutSeconds of [0, -1, NaN, Infinity, 1e12]) {
+      const { message } = await rejection(sandbox.run("1", { timeoutSeconds }));
+      assert.match(message, /timeoutSeconds.*3600/);
+    }
+  });
+
+  test("an error has the stack of its caller", async (t) => {
+    const sandbox = open(t);
+    async function whoAsks() {
+      await sandbox.readFile("../../x");
+    }
+    const error = await rejection(whoAsks());
+    assert.ok(error instanceof PathSecurityError);
+    assert.equal(error.provider, "unix-local");
+    assert.match(error.stack, /^PathSecurityError: /);
+    assert.match(error.stack, /at whoAsks .*sandbox\.test\.js/);
+  });
+});
+
+describe("exec", { concurrency: 4 }, () => {
+  test("tells everything, with exactly its keys", async (t) => {
+    const sandbox = open(t);
+    const { durationMs, output, ...rest } = await sandbox.exec({ command: "echo out; echo err >&2; exit 4" });
+    assert.ok(durationMs >= 0 && Number.isInteger(durationMs));
+    assert.equal(output.split("\n").sort().join(" ").trim(), "err out");
+    assert.deepStrictEqual(rest, {
+      status: "exited", stdout: "out\n", stderr: "err\n", truncated: false, droppedBytes: { output: 0, stdout: 0, stderr: 0 },
+      exitCode: 4, termination: "none", backgroundKilled: false,
+    });
+  });
+
+  test("a signal, a timeout and a cancel are results", async (t) => {
+    const sandbox = open(t);
+    const { status, signal, exitCode } = await sandbox.exec({ command: "kill -TERM $$" });
+    assert.deepStrictEqual({ status, signal, exitCode }, { status: "signalled", signal: "SIGTERM", exitCode: 143 });
+    const slow = await sandbox.exec({ command: "echo a; sleep 20", timeoutSeconds: 0.3 });
+    assert.deepStrictEqual([slow.status, slow.exitCode, slow.termination, slow.stdout], ["timedOut", 124, "confirmed", "a\n"]);
+    assert.ok(!("signal" in slow));
+    const started = event();
+    const abort = new AbortController();
+    const cancelled = sandbox.exec({ command: "echo a; sleep 20", signal: abort.signal, onStdout: started.fire });
+    await started.happened;
+    abort.abort();
+    const result = await cancelled;
+    assert.deepStrictEqual([result.status, result.exitCode, result.termination, result.stdout], ["cancelled", 130, "confirmed", "a\n"]);
+  });
+
+  test("takes code and a program with arguments", async (t) => {
+    const sandbox = open(t);
+    const stdout = async (spec) => (await sandbox.exec(spec)).stdout;
+    assert.equal(await stdout({ code: "print(1+1)" }), "2\n");
+    assert.equal(await stdout({ code: "console.log(1+1)", language: "node" }), "2\n");
+    assert.equal(await stdout({ argv: ["printf", "%s|", "a b", "$HOME", "*"] }), "a b|$HOME|*|");
+    assert.equal(await stdout({ command: "mkdir -p d && pwd -P", cwd: "." }), `${sandbox.sandboxId}\n`);
+    assert.equal(await stdout({ command: "pwd -P", cwd: "d" }), `${sandbox.sandboxId}/d\n`);
+    assert.equal(await stdout({ command: 'echo "$A-$B"', env: { A: "1 2", B: "é" } }), "1 2-é\n");
+    assert.equal(await stdout({ command: "cat", stdin: "text é" }), "text é");
+    assert.equal(await stdout({ command: "wc -c", stdin: new Uint8Array(100000) }).then((text) => text.trim()), "100000");
+    assert.equal(await stdout({ command: "cat" }), "");
+  });
+
+  test("encoding buffer gives exact bytes that are no Buffer", async (t) => {
+    const { output, stdout, stderr } = await open(t).exec({ command: "printf '\\377\\000a'; printf b >&2", encoding: "buffer" });
+    assert.deepStrictEqual(stdout, new Uint8Array([0xff, 0, 97]));
+    assert.deepStrictEqual(stderr, new Uint8Array([98]));
+    assert.equal(output.length, 4);
+    assert.equal(Object.getPrototypeOf(stdout), Uint8Array.prototype);
+  });
+
+  test("text keeps a byte order mark and NUL, and replaces what is not UTF-8", async (t) => {
+    const { stdout } = await open(t).exec({ command: "printf '\\357\\273\\277a\\000\\377b'" });
+    assert.equal(stdout, "\ufeffa\0\ufffdb");
+  });
+
+  test("mergeStreams puts everything into output, in order", async (t) => {
+    const { output, stdout, stderr } = await open(t).exec({ command: "echo 1; echo 2 >&2; echo 3", mergeStreams: true });
+    assert.deepStrictEqual([output, stdout, stderr], ["1\n2\n3\n", "", ""]);
+  });
+
+  test("what is too much: the head, or head and tail with a line between", async (t) => {
+    const sandbox = open(t);
+    const head = await sandbox.exec({ command: "seq 1 100000", maxOutputBytes: 10 });
+    assert.equal(head.stdout, "1\n2\n3\n4\n5\n");
+    assert.equal(head.truncated, true);
+    const total = 588895;
+    assert.deepStrictEqual(head.droppedBytes, { output: total - 10, stdout: total - 10, stderr: 0 });
+    const middle = await sandbox.exec({ command: "seq 1 100000", maxOutputBytes: 20, truncate: "middle" });
+    const lines = middle.stdout.split("\n");
+    const marker = lines.findIndex((line) => line.startsWith("["));
+    assert.match(lines[marker], /^\[\d+ bytes left out\]$/);
+    assert.equal(lines[marker], `[${middle.droppedBytes.stdout} bytes left out]`);
+    assert.ok(middle.stdout.startsWith("1\n2\n"));
+    assert.ok(middle.stdout.endsWith("100000\n"));
+    const bytes = await sandbox.exec({ command: "seq 1 100000", maxOutputBytes: 20, truncate: "middle", encoding: "buffer" });
+    assert.equal(bytes.stdout.length + bytes.droppedBytes.stdout, total);
+  });
+});
+
+describe("streaming", { concurrency: 4 }, () => {
+  test("text arrives as it is written, and characters are never split", async (t) => {
+    const parts = [];
+    const errors = [];
+    const result = await open(t).exec({
+      command: "printf 'a\\360\\237'; sleep 0.1; printf '\\230\\200b'; printf '\\303' >&2; sleep 0.1; printf '\\251' >&2",
+      onStdout: (text) => parts.push(text),
+      onStderr: (text) => errors.push(text),
+    });
+    assert.ok(parts.length >= 2, "not in one piece");
+    assert.equal(parts.join(""), "a\u{1f600}b");
+    assert.equal(parts[0], "a");
+    assert.deepEqual(errors, ["é"]);
+    assert.equal(result.stdout, "a\u{1f600}b");
+  });
+
+  test("a character that never ends becomes U+FFFD before the result", async (t) => {
+    const parts = [];
+    await open(t).exec({ command: "printf 'x\\360\\237'", onStdout: (text) => parts.push(text) });
+    assert.equal(parts.join(""), "x\ufffd");
+  });
+
+  test("bytes with encoding buffer; the other stream unheard", async (t) => {
+    const parts = [];
+    const { stderr } = await open(t).exec({ command: "printf '\\360'; echo e >&2", encoding: "buffer", onStdout: (bytes) => parts.push(bytes) });
+    assert.deepStrictEqual(parts, [new Uint8Array([0xf0])]);
+    assert.equal(Buffer.from(stderr).toString(), "e\n");
+  });
+
+  test("every byte is handed over, kept or not", async (t) => {
+    let count = 0;
+    const { droppedBytes } = await open(t).exec({
+      command: "head -c 3000000 /dev/zero", maxOutputBytes: 1000, encoding: "buffer", onStdout: ({ length }) => (count += length),
+    });
+    assert.deepEqual([count, droppedBytes.stdout], [3000000, 2999000]);
+  });
+
+  test("a callback that throws ends the command, and the call rejects with its error", async (t) => {
+    const sandbox = open(t);
+    const tag = mark();
+    const mine = new Error("mine");
+    let calls = 0;
+    const call = sandbox.exec({
+      command: "while :; do echo x; done",
+      env: tag.env,
+      onStdout() {
+        calls++;
+        throw mine;
+      },
+    });
+    assert.equal(await rejection(call), mine);
+    assert.equal(calls, 1);
+    await tag.gone();
+    assert.deepStrictEqual(await sandbox.shell("echo next"), { output: "next\n", exitCode: 0 });
+    assert.equal(await rejection(sandbox.exec({ command: "printf '\\360'", onStdout() { throw undefined; } })), undefined);
+  });
+
+  test("callbacks and continuations run in the caller's asynchronous context", async (t) => {
+    const storage = new AsyncLocalStorage();
+    const seen = [];
+    await storage.run("mine", async () => {
+      await open(t).exec({ command: "echo x", onStdout: () => seen.push(storage.getStore()) });
+      seen.push(storage.getStore());
+    });
+    assert.deepEqual(seen, ["mine", "mine"]);
+  });
+});
+
+describe("signals", { concurrency: 4 }, () => {
+  test("an aborted one rejects with its reason before anything is made", async (t) => {
+    const sandbox = open(t);
+    const signal = AbortSignal.abort("why");
+    for (const call of [
+      () => sandbox.start({ signal }), () => sandbox.run("1", { signal }), () => sandbox.shell("true", { signal }),
+      () => sandbox.exec({ command: "true", signal }), () => sandbox.writeFile("f", "x", "utf8", { signal }),
+      () => sandbox.readFile("f", "utf8", { signal }), () => sandbox.readBytes("f", { signal }), () => sandbox.listFiles({ signal }),
+    ]) {
+      assert.equal(await rejection(call()), "why");
+    }
+    assert.equal(sandbox.sandboxId, null);
+  });
+
+  test("aborting a command ends its whole tree, then rejects with the reason", async (t) => {
+    const sandbox = open(t);
+    for (const call of [
+      (options) => sandbox.shell("sleep 30 & sleep 30", options),
+      (options) => sandbox.run("import time, subprocess; subprocess.Popen(['sleep', '30']); time.sleep(30)", options),
+    ]) {
+      const tag = mark();
+      const abort = new AbortController();
+      const reason = new Error("enough");
+      const running = rejection(call({ env: tag.env, signal: abort.signal }));
+      await tag.started(2);
+      abort.abort(reason);
+      assert.equal(await running, reason);
+      assert.deepEqual(tag.alive(), []);
+    }
+    assert.deepStrictEqual(await sandbox.shell("echo usable"), { output: "usable\n", exitCode: 0 });
+  });
+
+  test("a signal that comes too late changes nothing, and no listener stays", async (t) => {
+    const sandbox = open(t);
+    const abort = new AbortController();
+    const { signal } = abort;
+    assert.deepStrictEqual(await sandbox.shell("echo x", { signal }), { output: "x\n", exitCode: 0 });
+    await rejection(sandbox.readFile("../x", "utf8", { signal }));
+    assert.equal(getEventListeners(signal, "abort").length, 0);
+    abort.abort();
+    assert.deepStrictEqual(await sandbox.shell("echo y"), { output: "y\n", exitCode: 0 });
+  });
+
+  test("one signal for many calls", async (t) => {
+    const sandbox = open(t);
+    const abort = new AbortController();
+    const warnings = [];
+    const onWarning = (warning) => warnings.push(warning);
+    process.on("warning", onWarning);
+    t.after(() => process.off("warning", onWarning));
+    await sandbox.start();
+    const calls = Array.from({ length: 30 }, () => rejection(sandbox.shell("sleep 30", { signal: abort.signal })));
+    abort.abort("all");
+    assert.deepEqual(new Set(await Promise.all(calls)), new Set(["all"]));
+    await new Promise((resolve) => setImmediate(resolve));
+    assert.deepEqual(warnings, []);
+  });
+});
+
+describe("files", { concurrency: 4 }, () => {
+  test("text, base64 and bytes", async (t) => {
+    const sandbox = open(t);
+    const bytes = Uint8Array.from({ length: 102400 }, (_, index) => index % 256);
+    await sandbox.writeFile("a/b/bytes", bytes);
+    assert.deepStrictEqual(await sandbox.readBytes("a/b/bytes"), bytes);
+    assert.equal(await sandbox.readFile("a/b/bytes", "base64"), Buffer.from(bytes).toString("base64"));
+    await sandbox.writeFile("base64", Buffer.from(bytes).toString("base64"), "base64");
+    assert.deepStrictEqual(await sandbox.readBytes("base64"), bytes);
+    await sandbox.writeFile("text", "\ufeffa\0\ud800é\r\n");
+    assert.equal(await sandbox.readFile("text"), "\ufeffa\0\ufffdé\r\n");
+    await sandbox.writeFile("text", "");
+    assert.equal(await sandbox.readFile("text", "utf8"), "");
+    assert.deepStrictEqual(await sandbox.readBytes("text"), new Uint8Array(0));
+    for (const read of [sandbox.readFile("none"), sandbox.readFile("none", "base64"), sandbox.readBytes("none")]) {
+      assert.equal(await read, null);
+    }
+    assert.deepEqual((await sandbox.listFiles()).sort((x, y) => (x.path < y.path ? -1 : 1)), [
+      { path: "a/b/bytes", size: 102400 }, { path: "base64", size: 102400 }, { path: "text", size: 0 },
+    ]);
+    assert.equal((await rejection(sandbox.listFiles({ maxEntries: 2 }))).code, "ERR_SANDBOX_TOO_LARGE");
+  });
+});
+
+describe("life", { concurrency: 4 }, () => {
+  test("close is shared, final and repeatable", async (t) => {
+    const sandbox = open(t);
+    await sandbox.start();
+    const first = sandbox.close();
+    assert.equal(sandbox.close(), first);
+    await first;
+    await sandbox.close();
+    await sandbox[Symbol.asyncDispose ?? Symbol.for("nodejs.asyncDispose")]();
+    for (const call of [() => sandbox.start(), () => sandbox.run("1"), () => sandbox.exec({ command: "true" }), () => sandbox.readFile("f")]) {
+      const error = await rejection(call());
+      assert.equal(error.code, "ERR_SANDBOX_CLOSED");
+      assert.match(error.message, /closed/);
+    }
+  });
+
+  test("close waits for the calls in flight", async (t) => {
+    const sandbox = open(t);
+    const running = sandbox.shell("sleep 0.3; echo done");
+    await sandbox.start();
+    const order = [];
+    await Promise.all([running.then(() => order.push("call")), sandbox.close().then(() => order.push("close"))]);
+    assert.deepEqual(order, ["call", "close"]);
+    assert.equal((await running).output, "done\n");
+  });
+
+  test("starts and first calls share one sandbox", async (t) => {
+    const sandbox = open(t);
+    const calls = await Promise.all([sandbox.shell("pwd -P"), sandbox.start(), sandbox.run("import os; print(os.getcwd())"), sandbox.start()]);
+    assert.equal(calls[0].output, `${sandbox.sandboxId}\n`);
+    assert.equal(calls[2].output, `${sandbox.sandboxId}\n`);
+  });
+});

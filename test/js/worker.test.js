@@ -1,0 +1,105 @@
+// Many environments in one process: each has its own loop state, and each may end at any moment.
+import assert from "node:assert/strict";
+import { readdirSync } from "node:fs";
+import { describe, test } from "node:test";
+import { Worker } from "node:worker_threads";
+
+import { LocalSandbox } from "cloudsandbox";
+
+import { mark } from "../support/processes.js";
+import { openDescriptors } from "../support/resources.js";
+import { tempDir } from "../support/temp.js";
+
+const FIXTURE = new URL("./fixtures/worker.js", import.meta.url);
+
+/** Starts a worker; `ended` resolves with its messages, its exit code and the error it died of. */
+function start(workerData, onMessage = () => {}) {
+  const worker = new Worker(FIXTURE, { workerData });
+  const ended = new Promise((resolve) => {
+    const result = { messages: [], error: undefined };
+    worker.on("message", (message) => {
+      result.messages.push(message);
+      onMessage(worker, message);
+    });
+    worker.on("error", (error) => (result.error = error));
+    worker.on("exit", (code) => resolve({ ...result, code }));
+  });
+  return { worker, ended };
+}
+
+describe("worker threads", () => {
+  test("C065 this thread and two workers run 20 commands each; one ends early", async (t) => {
+    const dir = tempDir(t);
+    const sandbox = new LocalSandbox({ trusted: true, tempDir: dir });
+    t.after(() => sandbox.close());
+    const whole = start({ job: "commands", count: 20, tempDir: dir });
+    const early = start({ job: "commands", count: 20, leaveAfter: 5, tempDir: dir });
+    const ids = [whole.worker.threadId, early.worker.threadId];
+    const mine = await Promise.all(Array.from({ length: 20 }, (_, index) => sandbox.shell(`echo main:${index}`)));
+    assert.deepEqual(mine.map(({ output }) => output), Array.from({ length: 20 }, (_, index) => `main:${index}\n`));
+    const [first, second] = await Promise.all([whole.ended, early.ended]);
+    assert.equal(first.code, 0);
+    assert.deepEqual(new Set(first.messages), new Set(Array.from({ length: 20 }, (_, index) => `${ids[0]}:${index}`)));
+    assert.equal(second.code, 7);
+    assert.ok(second.messages.every((message) => message.startsWith(`${ids[1]}:`)));
+    assert.deepStrictEqual(await sandbox.shell("echo after"), { output: "after\n", exitCode: 0 });
+  });
+
+  for (const job of ["inFlight", "busy", "starting"]) {
+    test(`terminated with calls in flight (${job}): no crash, no process, no directory`, async (t) => {
+      const dir = tempDir(t);
+      for (let round = 0; round < 3; round++) {
+        const tag = mark();
+        const { ended } = start({ job, tempDir: dir, env: tag.env }, (worker) => worker.terminate());
+        const { messages, code, error } = await ended;
+        assert.deepEqual({ messages, code, error }, { messages: ["running"], code: 1, error: undefined });
+        await tag.gone();
+        assert.deepEqual(readdirSync(dir), []);
+      }
+    });
+  }
+
+  test("terminated at a random moment", async (t) => {
+    const dir = tempDir(t);
+    const tag = mark();
+    const rounds = Array.from({ length: 12 }, async (_, index) => {
+      const { worker, ended } = start({ job: index % 2 ? "starting" : "inFlight", tempDir: dir, env: tag.env });
+      await new Promise((resolve) => setTimeout(resolve, Math.random() * 150));
+      await worker.terminate();
+      return ended;
+    });
+    for (const { error } of await Promise.all(rounds)) assert.equal(error, undefined);
+    await tag.gone();
+    assert.deepEqual(readdirSync(dir), []);
+  });
+
+  test("process.exit() from inside an output callback ends the thread", async (t) => {
+    const dir = tempDir(t);
+    const tag = mark();
+    const { code, error } = await start({ job: "exitInOutput", tempDir: dir, env: tag.env }).ended;
+    assert.deepEqual({ code, error }, { code: 7, error: undefined });
+    await tag.gone();
+    assert.deepEqual(readdirSync(dir), []);
+  });
+
+  test("an uncaught error with calls in flight", async (t) => {
+    const dir = tempDir(t);
+    const tag = mark();
+    const { code, error } = await start({ job: "throws", tempDir: dir, env: tag.env }).ended;
+    assert.deepEqual([code, error?.message], [1, "uncaught in a worker"]);
+    await tag.gone();
+    assert.deepEqual(readdirSync(dir), []);
+  });
+
+  test("a worker that closes nothing ends by itself, and leaves no descriptor", async (t) => {
+    const dir = tempDir(t);
+    await start({ job: "leaves", tempDir: dir }).ended;
+    const before = openDescriptors();
+    for (let round = 0; round < 5; round++) {
+      const { code, error } = await start({ job: "leaves", tempDir: dir }).ended;
+      assert.deepEqual({ code, error }, { code: 0, error: undefined });
+      assert.deepEqual(readdirSync(dir), []);
+    }
+    assert.ok(openDescriptors() <= before, `${openDescriptors()} descriptors, ${before} before`);
+  });
+});
