@@ -125,8 +125,8 @@ static void transfer_done(sbx_transfer *transfer, CURLcode result) {
   if (result != CURLE_OK && !(x->enough && x->failure.code == SBX_OK))
     code = sbx__http_transfer_error(x, result, &err);
   else if (!x->head_done)
-    code =
-        sbx_err_set(&err, SBX_EPROTO, "%s %s: the answer has no HTTP head", x->method, x->target);
+    code = sbx_err_set(&err, SBX_ENET, "%s %s: the answer ended inside its head", x->method,
+                       x->target);
   if (!x->watched)
     x->http.sent_maybe = result != CURLE_COULDNT_RESOLVE_HOST && result != CURLE_COULDNT_CONNECT &&
                          result != CURLE_COULDNT_RESOLVE_PROXY && code != SBX_ETLS;

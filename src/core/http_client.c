@@ -98,6 +98,12 @@ static CURLcode apply_proxy(const sbx_http_client *client, const sbx_curl *curl,
   return rc;
 }
 
+/* libcurl 7.87 and 7.88 start HTTP/2 a second time on a connection that already speaks it by prior
+ * knowledge, which ends every further request on it with a framing error. */
+bool sbx__http_can_share_prior(const sbx_curl *curl) {
+  return curl->info->version_num < 0x075700 || curl->info->version_num >= 0x080000;
+}
+
 static int apply_version(const sbx_http_client *client, const sbx_curl *curl, CURL *easy,
                          sbx_err *err) {
   long version = CURL_HTTP_VERSION_1_1;
@@ -111,6 +117,10 @@ static int apply_version(const sbx_http_client *client, const sbx_curl *curl, CU
   /* Requests that start together wait for the first one's connection and share it. */
   if (version != CURL_HTTP_VERSION_1_1)
     curl->easy_setopt(easy, CURLOPT_PIPEWAIT, 1L);
+  if (version == CURL_HTTP_VERSION_2_PRIOR_KNOWLEDGE && !sbx__http_can_share_prior(curl)) {
+    curl->easy_setopt(easy, CURLOPT_FRESH_CONNECT, 1L);
+    curl->easy_setopt(easy, CURLOPT_FORBID_REUSE, 1L);
+  }
   return SBX_OK;
 }
 

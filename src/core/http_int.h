@@ -21,6 +21,9 @@ void sbx__http_client_drop(sbx_http_client *client);
 int sbx__http_client_apply(sbx_http_client *client, const sbx_curl *curl, CURL *easy, bool https,
                            sbx_err *err);
 
+/* Whether connections that speak HTTP/2 by prior knowledge can carry more than one request. */
+bool sbx__http_can_share_prior(const sbx_curl *curl);
+
 /* The content of a multipart part, while libcurl reads it. */
 typedef struct sbx__http_content {
   char *ptr;

@@ -1,0 +1,247 @@
+// A server that misbehaves on request, for the tests of the C core's HTTP client. Prints one JSON line with
+// where it listens, and ends when its standard input does. Needs the openssl program.
+//
+//   http, unix     HTTP/1.1                      proxy   CONNECT and plain forwarding
+//   https          HTTP/1.1 and HTTP/2           raw     bytes that no HTTP library would send
+//   misnamed       https with another's name     h2c     HTTP/2 with prior knowledge
+import { createHash } from "node:crypto";
+import { mkdtempSync, rmSync, writeFileSync } from "node:fs";
+import http from "node:http";
+import http2 from "node:http2";
+import net from "node:net";
+import os from "node:os";
+import path from "node:path";
+import { gzipSync } from "node:zlib";
+
+import { makeCertificate } from "../emulators/certificate.js";
+
+const directory = mkdtempSync(path.join(os.tmpdir(), "http-server-"));
+const unixPath = path.join(directory, "http.sock");
+
+/** What the tests ask about with /counts. */
+const counts = { connections: {}, requests: {}, expects: 0, tunnels: 0, forwards: 0, proxyAuth: "" };
+const bump = (group, key) => (group[key] = (group[key] ?? 0) + 1);
+
+const pause = (ms) => new Promise((resolve) => setTimeout(resolve, ms));
+
+async function readBody(req) {
+  const chunks = [];
+  for await (const chunk of req) chunks.push(chunk);
+  return Buffer.concat(chunks);
+}
+
+function sendJson(res, value, status = 200, headers = {}) {
+  res.writeHead(status, { "content-type": "application/json", ...headers });
+  res.end(JSON.stringify(value));
+}
+
+async function echo(req, res) {
+  const body = await readBody(req);
+  sendJson(res, {
+    method: req.method,
+    url: req.url,
+    version: req.httpVersion,
+    headers: req.headers,
+    length: body.length,
+    sha256: createHash("sha256").update(body).digest("hex"),
+    text: body.length <= 4096 ? body.toString() : "",
+  });
+}
+
+async function huge(res, bytes, chunkBytes = 65536) {
+  res.writeHead(200, { "content-type": "application/octet-stream" });
+  const chunk = Buffer.alloc(chunkBytes, "x");
+  for (let left = bytes; left > 0 && !res.destroyed; left -= chunkBytes) {
+    const more = res.write(left < chunkBytes ? chunk.subarray(0, left) : chunk);
+    if (!more) await Promise.race([new Promise((r) => res.once("drain", r)), new Promise((r) => res.once("close", r))]);
+  }
+  res.end();
+}
+
+async function drip(res, chunks, ms) {
+  res.writeHead(200);
+  for (let i = 0; i < chunks && !res.destroyed; i++) {
+    res.write(`${i}\n`);
+    await pause(ms);
+  }
+  res.end();
+}
+
+/** Everything that a well-behaved library can serve. @returns {unknown} */
+function answer(req, res, url, query) {
+  switch (url) {
+    case "/echo":
+      return echo(req, res);
+    case "/small":
+      return res.end("ok");
+    case "/counts":
+      return sendJson(res, counts);
+    case "/never":
+      return req.resume();
+    case "/slow":
+      return pause(Number(query.get("ms"))).then(() => res.end("ok"));
+    case "/reset":
+      return req.socket.resetAndDestroy();
+    case "/status":
+      res.writeHead(Number(query.get("code")), { "content-type": query.get("type") ?? "text/plain" });
+      return res.end(query.get("body") ?? "");
+    case "/huge":
+      return huge(res, Number(query.get("bytes")));
+    case "/huge-error":
+      res.statusCode = 500;
+      return res.end(Buffer.alloc(1 << 20, "e"));
+    case "/drip":
+      return drip(res, Number(query.get("chunks")), Number(query.get("ms")));
+    case "/gzip":
+      res.setHeader("content-encoding", req.headers["accept-encoding"]?.includes("gzip") ? "gzip" : "identity");
+      return res.end(req.headers["accept-encoding"]?.includes("gzip") ? gzipSync("plain text") : "plain text");
+    case "/bomb":
+      res.setHeader("content-encoding", "gzip");
+      return res.end(gzipSync(Buffer.alloc(8 << 20)));
+    case "/bad-gzip":
+      res.setHeader("content-encoding", "gzip");
+      return res.end("this is not gzip");
+    case "/redirect":
+      return sendJson(res, {}, 302, { location: "http://127.0.0.2:1/elsewhere" });
+    case "/retry":
+      return sendJson(res, {}, 429, { "retry-after": query.get("after") });
+    case "/brackets":
+      return res.end("[".repeat(200000));
+    case "/goaway":
+      req.stream.session.goaway(http2.constants.NGHTTP2_ENHANCE_YOUR_CALM);
+      return setImmediate(() => req.stream.session?.destroy());
+    case "/rst":
+      return req.stream.close(http2.constants.NGHTTP2_INTERNAL_ERROR);
+    case "/refuse-once":
+      if (counts.requests[url] > 1) return res.end("ok");
+      return req.stream.close(http2.constants.NGHTTP2_REFUSED_STREAM);
+    case "/trailers":
+      res.writeHead(200, { trailer: "x-late" });
+      res.write("body");
+      res.addTrailers({ "x-late": "1" });
+      return res.end();
+    default:
+      return sendJson(res, { message: "no such path" }, 404);
+  }
+}
+
+function handle(req, res) {
+  const url = new URL(req.url, "http://server.invalid");
+  bump(counts.requests, url.pathname);
+  res.on("error", () => {});
+  req.on("error", () => {});
+  Promise.resolve(answer(req, res, url.pathname, url.searchParams)).catch(() => req.destroy());
+}
+
+/** Never sends "100 Continue": a client that waits for it waits for nothing. */
+function expectation(req, res) {
+  counts.expects++;
+  handle(req, res);
+}
+
+// ---- bytes ----
+
+const OK = "HTTP/1.1 200 OK\r\n";
+const RAW = {
+  "/half": { send: `${OK}Content-Length: 100\r\n\r\n${"h".repeat(50)}`, then: "end" },
+  "/half-reset": { send: `${OK}Content-Length: 100\r\n\r\n${"h".repeat(50)}`, then: "reset" },
+  "/half-chunk": { send: `${OK}Transfer-Encoding: chunked\r\n\r\n64\r\n${"h".repeat(50)}`, then: "end" },
+  "/no-last-chunk": { send: `${OK}Transfer-Encoding: chunked\r\n\r\n5\r\nhello\r\n`, then: "end" },
+  "/bad-chunk": { send: `${OK}Transfer-Encoding: chunked\r\n\r\nzz\r\nhello\r\n0\r\n\r\n`, then: "end" },
+  "/longer": { send: `${OK}Content-Length: 5\r\n\r\nhello and more`, then: "end" },
+  "/bad-length": { send: `${OK}Content-Length: abc\r\n\r\nhello`, then: "end" },
+  "/until-close": { send: `${OK}\r\nhello`, then: "end" },
+  "/half-head": { send: `${OK}Content-Le`, then: "end" },
+  "/close": { send: "", then: "end" },
+  "/not-http": { send: "SSH-2.0-OpenSSH_9.2\r\n", then: "end" },
+  "/http09": { send: "<html>old</html>", then: "end" },
+  "/early": { send: `HTTP/1.1 103 Early Hints\r\nX-A: 1\r\n\r\n${OK}X-B: 2\r\nContent-Length: 2\r\n\r\nok`, then: "keep" },
+  "/fold": { send: `${OK}X-A: 1\r\n  folded\r\nContent-Length: 0\r\n\r\n`, then: "end" },
+  "/no-colon": { send: `${OK}what is this\r\nContent-Length: 0\r\n\r\n`, then: "end" },
+  "/big-head": { send: `${OK}${"X-A: 0123456789012345678901234567890123456789\r\n".repeat(2500)}\r\n`, then: "end" },
+};
+
+function rawConnection(socket) {
+  let text = "";
+  let served = 0;
+  socket.on("error", () => {});
+  socket.on("data", (chunk) => {
+    text += chunk.toString("latin1");
+    const head = text.indexOf("\r\n\r\n");
+    const length = Number(/content-length: (\d+)/i.exec(text)?.[1] ?? 0);
+    if (head < 0 || text.length < head + 4 + length) return;
+    const url = text.split(" ")[1];
+    text = "";
+    bump(counts.requests, url);
+    served++;
+    if (url === "/stale") {
+      // Answers the first request of a connection and closes at the second.
+      if (served > 1) socket.destroy();
+      else socket.write(`${OK}Content-Length: 2\r\n\r\nok`);
+      return;
+    }
+    const script = RAW[url];
+    socket.write(script.send, () => {
+      if (script.then === "reset") socket.resetAndDestroy();
+      if (script.then === "end") socket.end();
+    });
+  });
+}
+
+// ---- proxy ----
+
+function tunnel(req, socket) {
+  counts.tunnels++;
+  counts.proxyAuth = req.headers["proxy-authorization"] ?? "";
+  const [host, port] = req.url.split(":");
+  if (host === "refused.test") return socket.end("HTTP/1.1 403 Forbidden\r\nContent-Length: 0\r\n\r\n");
+  const upstream = net.connect(Number(port), host === "tunnel.test" ? "127.0.0.1" : host, () => {
+    socket.write("HTTP/1.1 200 Connection established\r\nX-Tunnel: secret\r\n\r\n");
+    upstream.pipe(socket).pipe(upstream);
+  });
+  upstream.on("error", () => socket.destroy());
+  socket.on("error", () => upstream.destroy());
+}
+
+function forward(req, res) {
+  counts.forwards++;
+  req.url = new URL(req.url).pathname;
+  handle(req, res);
+}
+
+// ---- start ----
+
+async function listen(name, server, where = { port: 0, host: "127.0.0.1" }) {
+  counts.connections[name] = 0;
+  server.on("connection", () => bump(counts.connections, name));
+  await new Promise((resolve) => server.listen(where, resolve));
+  return server.address().port;
+}
+
+const withExpectation = (server) => server.on("checkContinue", expectation);
+
+const certificate = makeCertificate(["localhost", "127.0.0.1", "tunnel.test", "refused.test"]);
+const other = makeCertificate(["elsewhere.test"]);
+const ca = path.join(directory, "ca.pem");
+const otherCa = path.join(directory, "other.pem");
+writeFileSync(ca, certificate.cert);
+writeFileSync(otherCa, other.cert);
+
+const places = {
+  http: await listen("http", withExpectation(http.createServer(handle))),
+  https: await listen("https", http2.createSecureServer({ ...certificate, allowHTTP1: true }, handle)),
+  misnamed: await listen("misnamed", http2.createSecureServer({ ...other, allowHTTP1: true }, handle)),
+  h2c: await listen("h2c", http2.createServer(handle)),
+  raw: await listen("raw", net.createServer(rawConnection)),
+  proxy: await listen("proxy", http.createServer(forward).on("connect", tunnel)),
+  unix: unixPath,
+  ca,
+  otherCa,
+};
+await listen("unix", http.createServer(handle), { path: unixPath });
+
+process.stdin.resume().on("end", () => {
+  rmSync(directory, { recursive: true, force: true });
+  process.exit(0);
+});
+console.log(JSON.stringify(places));
