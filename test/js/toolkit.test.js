@@ -1,0 +1,154 @@
+// Toolkits: any object with the port's members, names, and who closes what.
+import assert from "node:assert/strict";
+import { describe, test } from "node:test";
+
+import { LocalSandbox, LocalSandboxToolkit, SandboxToolkit, Toolkit, collectToolkitTools, defineTool, describeToolLibrary } from "cloudsandbox";
+
+import { fakeSandbox } from "../support/fake.js";
+
+const ROLES = ["run", "shell", "write_file", "read_file"];
+const names = (toolkit) => toolkit.getTools().map((tool) => tool.name);
+
+describe("what is a sandbox", () => {
+  test("any object with the seven members, whatever its class and wherever they are", () => {
+    class Own {
+      get providerId() {
+        return "own";
+      }
+      start() {}
+      run() {}
+      shell() {}
+      writeFile() {}
+      readFile() {}
+      close() {}
+    }
+    assert.deepEqual(names(new SandboxToolkit(new Own())), ROLES.map((role) => `sandbox_own_${role}`));
+    const bare = Object.assign(Object.create(null), fakeSandbox().sandbox);
+    assert.equal(new SandboxToolkit(bare).getSandbox(), bare);
+  });
+
+  test("a missing member is named", () => {
+    const { sandbox } = fakeSandbox();
+    for (const member of Object.keys(sandbox)) {
+      const rest = { ...sandbox };
+      delete rest[member];
+      for (const incomplete of [rest, { ...rest, [member]: 7 }]) {
+        assert.throws(() => new SandboxToolkit(incomplete), { code: "ERR_SANDBOX_INVALID_ARG", message: new RegExp(`\`${member}\`.*a CloudSandbox has providerId, start`) });
+      }
+    }
+    for (const none of [undefined, null, "e2b", 7]) assert.throws(() => new SandboxToolkit(none), /must be an object/);
+  });
+});
+
+describe("names", () => {
+  test("from the name, or from the provider's id", () => {
+    const cases = [
+      [["fake", undefined], "sandbox-fake", "sandbox_fake_run"],
+      [["fake", { name: "my-own_2" }], "sandbox-my-own_2", "sandbox_my_own_2_run"],
+      [["unix-local", undefined], "sandbox-local", "sandbox_local_run"],
+      [["unix-local", {}], "sandbox-local", "sandbox_local_run"],
+      [["Any Text!", { name: "text" }], "sandbox-text", "sandbox_text_run"],
+    ];
+    for (const [[providerId, options], name, tool] of cases) {
+      const toolkit = new SandboxToolkit(fakeSandbox({}, providerId).sandbox, options);
+      assert.equal(toolkit.name, name);
+      assert.equal(names(toolkit)[0], tool);
+    }
+  });
+
+  test("no name is changed silently, and none is too long for a tool", () => {
+    const { sandbox } = fakeSandbox();
+    for (const name of ["", "Upper", "a b", "a.b", "é", "x".repeat(46), 7, null]) {
+      assert.throws(() => new SandboxToolkit(sandbox, { name }), { code: "ERR_SANDBOX_INVALID_ARG", message: /`name`/ });
+    }
+    assert.ok(names(new SandboxToolkit(sandbox, { name: "x".repeat(45) })).every((name) => name.length <= 64));
+    assert.throws(() => new SandboxToolkit(fakeSandbox({}, "My Sandbox").sandbox), /"My Sandbox".*\{ name \}/);
+    assert.throws(() => new SandboxToolkit(sandbox, { nam: "x" }), /did you mean `name`/);
+  });
+});
+
+describe("life", () => {
+  test("neither the toolkit nor its tools touch the sandbox before a call", () => {
+    const { sandbox, calls } = fakeSandbox();
+    const toolkit = new SandboxToolkit(sandbox);
+    const [first, second] = [toolkit.getTools(), toolkit.getTools()];
+    assert.equal(toolkit.getSandbox(), sandbox);
+    for (const [index, tool] of first.entries()) assert.notEqual(tool, second[index]);
+    assert.deepEqual(calls, []);
+  });
+
+  test("close and `await using` close the sandbox, and its failure shows", async () => {
+    const { sandbox, calls } = fakeSandbox();
+    const toolkit = new SandboxToolkit(sandbox);
+    assert.equal(await toolkit.close(), undefined);
+    await toolkit[Symbol.asyncDispose]();
+    assert.deepEqual(calls, [["close"], ["close"]], "whether the second does anything is the sandbox's rule");
+    const failure = new Error("not now");
+    await assert.rejects(new SandboxToolkit(fakeSandbox({ close: failure }).sandbox).close(), failure);
+  });
+
+  test("two toolkits in one list reach their own sandboxes", async () => {
+    const [one, two] = [fakeSandbox({}, "one"), fakeSandbox({}, "two")];
+    const tools = collectToolkitTools([new SandboxToolkit(one.sandbox), new SandboxToolkit(two.sandbox)]);
+    assert.equal(Object.keys(tools).length, 8);
+    await tools.sandbox_two_shell.execute({ command: "c" });
+    assert.deepEqual([one.calls.length, two.calls.length], [0, 1]);
+  });
+
+  test("nothing of the sandbox shows on the toolkit", () => {
+    const toolkit = new SandboxToolkit(fakeSandbox().sandbox);
+    assert.deepEqual(Object.keys(toolkit), []);
+    assert.equal(JSON.stringify(toolkit), "{}");
+  });
+});
+
+describe("LocalSandboxToolkit", () => {
+  test("makes a LocalSandbox with the options that it is given", async (t) => {
+    const toolkit = new LocalSandboxToolkit({ trusted: true, env: { A: "a" } });
+    t.after(() => toolkit.close());
+    assert.ok(toolkit instanceof SandboxToolkit);
+    assert.ok(toolkit.getSandbox() instanceof LocalSandbox);
+    assert.equal(toolkit.name, "sandbox-local");
+    assert.deepEqual(names(toolkit), ROLES.map((role) => `sandbox_local_${role}`));
+    assert.equal(await toolkit.getTools()[1].execute({ command: 'echo "$A"' }), '{"output":"a\\n","exitCode":0}');
+    assert.throws(() => new LocalSandboxToolkit({ timeout: 5 }), { code: "ERR_SANDBOX_INVALID_ARG" });
+  });
+});
+
+describe("own toolkits and tool libraries", () => {
+  const tool = (name, description) => defineTool({ name, description, parameters: { type: "object", properties: { a: { type: "string" }, b: { type: "string" } } }, execute: async () => "" });
+  class Own extends Toolkit {
+    name = "own";
+    constructor(tools) {
+      super();
+      this.tools = tools;
+    }
+    getTools() {
+      return this.tools;
+    }
+  }
+
+  test("the base class is abstract", () => {
+    assert.throws(() => new Toolkit(), /abstract/);
+    class Empty extends Toolkit {}
+    assert.throws(() => new Empty().getTools(), /Empty does not implement getTools/);
+    assert.equal(new Own([]).name, "own");
+  });
+
+  test("collecting: by name, of equal names the later one", () => {
+    const [first, second] = [tool("same", "first"), tool("same", "second")];
+    const library = collectToolkitTools([new Own([tool("one", "1"), first]), new Own([second])]);
+    assert.deepEqual(Object.keys(library), ["one", "same"]);
+    assert.equal(library.same, second);
+    assert.deepEqual(collectToolkitTools([]), {});
+  });
+
+  test("describing: name, description, parameter names; also of tools made elsewhere", () => {
+    const zodLike = { name: "z", description: "made with Zod", parameters: { shape: { city: {} } } };
+    assert.deepEqual(describeToolLibrary({ t: tool("t", "mine"), z: zodLike, none: { name: "none", description: "no parameters" } }), [
+      { name: "t", description: "mine", parameters: ["a", "b"] },
+      { name: "z", description: "made with Zod", parameters: ["city"] },
+      { name: "none", description: "no parameters", parameters: [] },
+    ]);
+  });
+});
