@@ -523,6 +523,23 @@ static void test_a_probe_without_an_answer(void **state) {
   assert_true(s.err.may_have_run);
 }
 
+static void test_the_limit_does_not_cut_a_probe(void **state) {
+  fixture *f = *state;
+  seen s = {0};
+  open_now(f);
+  fake.liveness = SBX_GONE;
+  fake_next(FAKE_EXEC, (fake_plan){.code = SBX_ENET});
+  fake_next(FAKE_PROBE, hangs);
+  begin_exec(f, &s, "true", 100);
+  await_count(f, FAKE_PROBE, 1);
+  uv_sleep(110);
+  settle(f);
+  assert_not_seen(&s);
+  fake_release(FAKE_PROBE, SBX_OK);
+  settle(f);
+  assert_seen(&s, SBX_ELOST);
+}
+
 static void test_cancel_ends_a_probe(void **state) {
   fixture *f = *state;
   seen s = {0};
@@ -588,6 +605,7 @@ int main(void) {
       T(test_a_loss_ends_all_that_runs_there),
       T(test_the_provider_s_own_word_that_it_is_gone),
       T(test_a_probe_without_an_answer),
+      T(test_the_limit_does_not_cut_a_probe),
       T(test_cancel_ends_a_probe),
       T(test_a_closing_sandbox_that_gets_lost),
   };

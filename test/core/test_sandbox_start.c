@@ -121,6 +121,19 @@ static void test_a_cancelled_caller_leaves_the_start_alone(void **state) {
   assert_log("open1 ");
 }
 
+static void test_a_cancel_just_after_the_start_has_ended(void **state) {
+  fixture *f = *state;
+  seen s = {0};
+  fake_next(FAKE_OPEN, (fake_plan){.hang = true});
+  begin_exec(f, &s, "true", 0);
+  settle(f);
+  fake_release(FAKE_OPEN, SBX_OK);
+  sbx_call_cancel(s.call);
+  settle(f);
+  assert_seen(&s, SBX_ECANCELED);
+  assert_log("open1 ");
+}
+
 /* ---- close ---- */
 
 static void test_close_without_a_start_sends_nothing(void **state) {
@@ -496,6 +509,7 @@ int main(void) {
       T(test_a_late_create_is_deleted),
       T(test_a_lost_create_is_given_up_and_searched_for),
       T(test_a_cancelled_caller_leaves_the_start_alone),
+      T(test_a_cancel_just_after_the_start_has_ended),
       T(test_close_without_a_start_sends_nothing),
       T(test_close_is_shared_and_deletes_once),
       T(test_a_closed_sandbox_refuses_calls),

@@ -1,7 +1,8 @@
 /* fake_provider.c - see the header.
  *
  * Invariant: it is strict where a real provider may crash: a session that is freed under a live
- * operation, and a kill of an operation that has ended, fail the test. */
+ * operation, a kill of one that has ended, and a stop inside of the feeding of output fail the
+ * test. */
 #include "fake_provider.h"
 
 #include "core/alloc.h"
@@ -30,6 +31,7 @@ typedef struct fake_op {
   fake_plan plan;
   sbx_session *session;
   sbx_task task;
+  bool feeding; /* inside of sbx_output_add() */
   struct fake_op *older, *newer;
   sbx_op *victim; /* kill */
   sbx_output *output;
@@ -98,10 +100,16 @@ static void end(fake_op *f, int code) {
     finish(f, code);
 }
 
+static void feed(fake_op *f) {
+  f->feeding = true;
+  sbx_output_add(f->output, SBX_STDOUT, sbx_slice_str(fake.output));
+  f->feeding = false;
+}
+
 static void act(sbx_task *task) {
   fake_op *f = (fake_op *)(void *)((char *)task - offsetof(fake_op, task));
   if (f->verb == FAKE_EXEC && fake.output != NULL)
-    sbx_output_add(f->output, SBX_STDOUT, sbx_slice_str(fake.output));
+    feed(f);
   if (!f->plan.hang)
     end(f, f->plan.code);
 }
@@ -120,6 +128,7 @@ void fake_release(fake_verb verb, int code) {
 
 static void abort_op(sbx_op *op, int reason) {
   fake_op *f = (fake_op *)(void *)op;
+  assert_false(f->feeding);
   if (!f->plan.deaf || reason == SBX_ECLOSED)
     finish(f, reason);
 }
@@ -257,6 +266,7 @@ static sbx_op *start_exec(sbx_session *session, const sbx_exec_spec *spec, sbx_o
 
 static sbx_op *start_kill(sbx_session *session, sbx_op *exec, sbx_op_done done, void *arg) {
   assert_non_null(find_live(exec));
+  assert_false(find_live(exec)->feeding);
   fake_op *f = start(FAKE_KILL, session, done, arg);
   if (f == NULL)
     return NULL;
