@@ -1,0 +1,127 @@
+// The package from outside: entry points, import and require, what importing does, bundling, types.
+import assert from "node:assert/strict";
+import { spawnSync } from "node:child_process";
+import { existsSync, mkdirSync, readFileSync, symlinkSync, writeFileSync } from "node:fs";
+import { createRequire } from "node:module";
+import path from "node:path";
+import { describe, test } from "node:test";
+
+import * as root from "cloudsandbox";
+import * as toolkits from "cloudsandbox/toolkits";
+import { build } from "esbuild";
+
+import { ROOT, runNode } from "../support/node.js";
+import { tempDir } from "../support/temp.js";
+
+const manifest = JSON.parse(readFileSync(path.join(ROOT, "package.json"), "utf8"));
+
+const ROOT_NAMES = [
+  "LocalSandbox", "LocalSandboxToolkit", "PathSecurityError", "SANDBOX_ERROR_CODES", "SandboxAgent", "SandboxError",
+  "SandboxToolkit", "Toolkit", "collectToolkitTools", "defineTool", "describeToolLibrary",
+];
+const TOOLKIT_NAMES = [
+  "LocalSandbox", "LocalSandboxToolkit", "SandboxAgent", "SandboxToolkit", "Toolkit", "collectToolkitTools", "describeToolLibrary",
+];
+
+describe("entry points", () => {
+  test("the names of both, and the same objects behind them", () => {
+    assert.deepEqual(Object.keys(root), ROOT_NAMES);
+    assert.deepEqual(Object.keys(toolkits), TOOLKIT_NAMES);
+    for (const name of TOOLKIT_NAMES) assert.equal(toolkits[name], root[name], name);
+  });
+
+  test("require() gives what import gives", () => {
+    const require = createRequire(import.meta.url);
+    for (const name of ROOT_NAMES) assert.equal(require("cloudsandbox")[name], root[name], name);
+    for (const name of TOOLKIT_NAMES) assert.equal(require("cloudsandbox/toolkits")[name], root[name], name);
+    assert.equal(require("cloudsandbox/package.json").name, "cloudsandbox");
+  });
+
+  test("every declared file exists, and what is not declared cannot be reached", async () => {
+    const { exports, files, main, types } = manifest;
+    const declared = [main, types, ...Object.values(exports).flatMap((entry) => (typeof entry === "string" ? entry : Object.values(entry)))];
+    for (const file of [...declared, ...files]) assert.ok(existsSync(path.join(ROOT, file)), file);
+    await assert.rejects(import("cloudsandbox/lib/sandbox.js"), { code: "ERR_PACKAGE_PATH_NOT_EXPORTED" });
+    assert.deepEqual(Object.keys(manifest.dependencies), ["node-addon-api"], "for building; nothing at run time");
+  });
+});
+
+describe("importing", () => {
+  test("touches no file but its own, starts nothing, connects nowhere, loads no binary", async () => {
+    const { stdout, stderr } = await runNode(
+      `import { createRequire, syncBuiltinESMExports } from "node:module";
+       const require = createRequire(import.meta.url);
+       const seen = [];
+       const own = ${JSON.stringify(ROOT)};
+       function watch(object, label) {
+         for (const [name, value] of Object.entries(object)) {
+           if (typeof value !== "function" || /^[A-Z_]/.test(name)) continue;
+           object[name] = (...args) => {
+             const file = String(args[0]?.pathname ?? args[0]);
+             if (!file.startsWith(own + "/lib/") && !file.startsWith(own + "/package.json")) seen.push(label + "." + name + " " + file);
+             return value.apply(object, args);
+           };
+         }
+       }
+       for (const name of ["fs", "fs/promises", "child_process", "net", "tls", "dns", "http", "https", "worker_threads"]) watch(require(name), name);
+       const dlopen = process.dlopen;
+       process.dlopen = (...args) => (seen.push("dlopen"), dlopen.apply(process, args));
+       syncBuiltinESMExports();
+       const { SandboxAgent, SandboxToolkit, defineTool } = await import("cloudsandbox");
+       await import("cloudsandbox/toolkits");
+       const none = async () => {};
+       const fake = { providerId: "own", start: none, run: none, shell: none, writeFile: none, readFile: none, close: none };
+       new SandboxToolkit(fake).getTools();
+       new SandboxAgent({ backend: "unix-local" });
+       // The module loader itself may still be closing a file.
+       const resources = process.getActiveResourcesInfo().filter((name) => name !== "CloseReq");
+       console.log(JSON.stringify([seen, resources]));`,
+    );
+    assert.equal(stderr, "");
+    assert.deepEqual(JSON.parse(stdout), [[], []]);
+  });
+});
+
+describe("bundling", () => {
+  const source = `import { SandboxToolkit, LocalSandbox } from "cloudsandbox";
+    const none = async () => {};
+    const own = { providerId: "own", start: none, run: none, shell: none, writeFile: none, readFile: none, close: none };
+    console.log(new SandboxToolkit(own).getTools()[0].name);
+    try { console.log(new LocalSandbox({ trusted: true }).providerId); } catch (error) { console.log(error.code, /external/.test(error.message)); }`;
+
+  /** Bundles `source` in a project of its own that has the package installed, and runs the bundle. */
+  async function bundleAndRun(t, options) {
+    const project = tempDir(t);
+    mkdirSync(path.join(project, "node_modules"));
+    symlinkSync(ROOT, path.join(project, "node_modules/cloudsandbox"));
+    writeFileSync(path.join(project, "package.json"), '{ "type": "module" }');
+    writeFileSync(path.join(project, "main.js"), source);
+    const outfile = path.join(project, "out/bundle.js");
+    const { warnings } = await build({
+      absWorkingDir: project, entryPoints: ["main.js"], outfile, bundle: true, platform: "node", format: "esm", logLevel: "silent", ...options,
+    });
+    assert.deepEqual(warnings, []);
+    const run = spawnSync(process.execPath, [outfile], { encoding: "utf8" });
+    assert.equal(run.stderr, "");
+    return run.stdout;
+  }
+
+  test("C068 with the package external everything works", async (t) => {
+    assert.equal(await bundleAndRun(t, { external: ["cloudsandbox"] }), "sandbox_own_run\nunix-local\n");
+  });
+
+  test("bundled in, all but the native part works, and the error says what to do", async (t) => {
+    assert.equal(await bundleAndRun(t, {}), "sandbox_own_run\nERR_SANDBOX_MISSING_BINARY true\n");
+  });
+});
+
+describe("types", { concurrency: 1 }, () => {
+  for (const resolution of ["node16", "bundler"]) {
+    test(`C068 the type tests compile under moduleResolution ${resolution}`, () => {
+      const tsc = path.join(ROOT, "node_modules/typescript/bin/tsc");
+      const run = spawnSync(process.execPath, [tsc, "-p", `test/types/tsconfig.${resolution}.json`], { cwd: ROOT, encoding: "utf8" });
+      assert.equal(run.stdout + run.stderr, "");
+      assert.equal(run.status, 0);
+    });
+  }
+});
