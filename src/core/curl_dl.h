@@ -67,6 +67,7 @@
 
 /* The functions in use, each with the type that the header gives it. */
 typedef struct sbx_curl {
+/* NOLINTNEXTLINE(bugprone-macro-parentheses): `name` is the member's name */
 #define X(name) __typeof__(&curl_##name) name;
   SBX_CURL_FUNCTIONS(X)
 #undef X
