@@ -10,6 +10,7 @@
 #include <errno.h>
 #include <fcntl.h>
 #include <limits.h>
+#include <stdatomic.h>
 #include <stdio.h>
 #include <string.h>
 #include <sys/stat.h>
@@ -239,15 +240,25 @@ int sbx__local_open(const sbx_local_root *root, const char *path, int flags, sbx
   return open_by_parts(root->fd, path, flags);
 }
 
-void sbx_local_root_init(sbx_local_root *root, int fd, const char *path) {
-  *root = (sbx_local_root){fd, path, true};
+/* Missing in old kernels, and forbidden by the filters of some containers. Asked once. */
+static bool has_openat2(int dir) {
 #ifdef HAVE_OPENAT2
-  /* Missing in old kernels, and forbidden by the filters of some containers. */
-  int probe = open_resolved(fd, ".", O_PATH | O_DIRECTORY | O_CLOEXEC, SBX__LOCAL_FOLLOW);
-  root->walk = probe < 0 && (errno == ENOSYS || errno == EPERM);
-  if (probe >= 0)
-    close(probe);
+  static atomic_int answer; /* 0: not asked yet, 1: yes, 2: no */
+  if (atomic_load(&answer) == 0) {
+    int fd = open_resolved(dir, ".", O_PATH | O_DIRECTORY | O_CLOEXEC, SBX__LOCAL_FOLLOW);
+    atomic_store(&answer, fd < 0 && (errno == ENOSYS || errno == EPERM) ? 2 : 1);
+    if (fd >= 0)
+      close(fd);
+  }
+  return atomic_load(&answer) == 1;
+#else
+  (void)dir;
+  return false;
 #endif
+}
+
+void sbx_local_root_init(sbx_local_root *root, int fd, const char *path) {
+  *root = (sbx_local_root){fd, path, !has_openat2(fd)};
 }
 
 bool sbx_local_root_is_there(const sbx_local_root *root) {
