@@ -33,7 +33,7 @@ struct sbx_sandbox {
   uint64_t delete_timeout_ms;
 
   sbx__place *place;    /* the one that calls use; NULL before a start and after a loss */
-  sbx__place *places;   /* all that are not yet known to be gone, that one included */
+  sbx__place *places;   /* all that have a session, that one included */
   sbx_call *first_call; /* in order of arrival, until their callbacks have returned */
   sbx_call *last_call;
   size_t active;  /* calls in the list that are no closes */
@@ -136,6 +136,8 @@ void sbx__call_begin(sbx_call *call);
 bool sbx__sandbox_is_open(const sbx_sandbox *sb);
 /* The start has ended: runs the waiting calls, or fails them. */
 void sbx__calls_started(sbx_sandbox *sb, const sbx_err *err);
+/* Whether a sandbox that is gone, or cannot be reached, could look like this. */
+bool sbx__is_doubtful(int code);
 /* The child failed with `cause`: asks, where that is in doubt, whether the sandbox is still there,
  * and finishes. */
 void sbx__call_fail(sbx_call *call);

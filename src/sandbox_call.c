@@ -140,11 +140,15 @@ void sbx__calls_started(sbx_sandbox *sb, const sbx_err *err) {
 
 /* ---- lost, or only slow? ---- */
 
+static const char *effects_of(const sbx_call *call) {
+  return call->kind->effects != NULL ? call->kind->effects(call) : NULL;
+}
+
 static void finish_lost(sbx_call *call) {
   sbx_sandbox *sb = call->sb;
-  const char *effects = call->kind->effects != NULL ? call->kind->effects(call) : NULL;
   sbx_err err;
   sbx__place_is_gone(call->place);
+  const char *effects = effects_of(call);
   sbx_err_set(&err, SBX_ELOST, "the sandbox is gone, and its files and processes with it; ");
   if (effects != NULL)
     sbx_err_append(&err, "%s; ", effects);
@@ -158,7 +162,7 @@ static void finish_lost(sbx_call *call) {
 
 /* Nothing says that the sandbox is gone: the call ends as it would have. */
 static void finish_as_it_is(sbx_call *call) {
-  const char *effects = call->kind->effects != NULL ? call->kind->effects(call) : NULL;
+  const char *effects = effects_of(call);
   if (call->cause.code == SBX_OK) {
     sbx__call_finish(call, NULL);
     return;
@@ -192,8 +196,7 @@ void sbx__call_probe(sbx_call *call) {
     sbx_op_set_deadline(call->probe, sb->probe_timeout_ms);
 }
 
-/* Whether a sandbox that is gone could look like this. */
-static bool is_doubtful(int code) {
+bool sbx__is_doubtful(int code) {
   return code == SBX_ENET || code == SBX_EPROTO || code == SBX_EPROVIDER || code == SBX_ETIMEOUT ||
          code == SBX_ENOTFOUND || code == SBX_ECONFLICT;
 }
@@ -201,7 +204,7 @@ static bool is_doubtful(int code) {
 void sbx__call_fail(sbx_call *call) {
   if (call->cause.code == SBX_ELOST)
     finish_lost(call);
-  else if (call->place->state == SBX__PLACE_GONE || is_doubtful(call->cause.code))
+  else if (call->place->state == SBX__PLACE_GONE || sbx__is_doubtful(call->cause.code))
     sbx__call_probe(call);
   else
     finish_as_it_is(call);

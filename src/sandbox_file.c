@@ -110,7 +110,9 @@ static void report_write(sbx_call *call, const sbx_err *err) {
 }
 
 static const char *write_effects(const sbx_call *call) {
-  (void)call;
+  bool cut_off = sbx__is_doubtful(call->cause.code) || call->cause.code == SBX_ECANCELED;
+  if (!cut_off || call->place->state == SBX__PLACE_GONE)
+    return NULL;
   return "the file may be incomplete, and writing it again is safe";
 }
 

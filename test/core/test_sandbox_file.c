@@ -56,6 +56,7 @@ static void test_failures_in_a_sandbox_that_lives(void **state) {
   assert_says(&a, "writing it again is safe");
   assert_false(a.err.may_have_run);
   assert_seen(&b, SBX_EFORBIDDEN);
+  assert_string_equal(b.err.message, "fake put failed");
   assert_seen(&c, SBX_EPROVIDER);
   assert_string_equal(c.err.message, "fake get failed");
   assert_string_equal(c.err.provider, "fake");
@@ -71,6 +72,7 @@ static void test_failures_in_a_sandbox_that_is_gone(void **state) {
   begin_write(f, &a);
   settle(f);
   assert_seen(&a, SBX_ELOST);
+  assert_null(strstr(a.err.message, "writing it again"));
   fake_next(FAKE_GET, (fake_plan){.code = SBX_EPROVIDER});
   begin_read(f, &b);
   settle(f);
@@ -97,6 +99,7 @@ static void test_cancel(void **state) {
   sbx_call_cancel(b.call);
   settle(f);
   assert_seen(&a, SBX_ECANCELED);
+  assert_says(&a, "may be incomplete");
   /* The provider could not stop it; what it then says counts. */
   assert_not_seen(&b);
   fake_release(FAKE_GET, SBX_OK);
