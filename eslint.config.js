@@ -24,7 +24,6 @@ export default [
       "no-constant-binary-expression": "error",
       "no-implicit-coercion": "error",
       "no-self-compare": "error",
-      "no-shadow": "error",
       "no-throw-literal": "off",
       "no-unused-vars": ["error", { argsIgnorePattern: "^_", varsIgnorePattern: "^_", caughtErrors: "none" }],
       "no-var": "error",
@@ -32,4 +31,5 @@ export default [
       "prefer-const": "error",
     },
   },
+  { files: ["lib/**", "scripts/**"], rules: { "no-shadow": "error" } },
 ];
