@@ -154,7 +154,8 @@ static void finish_lost(sbx_call *call) {
     sbx_err_append(&err, "%s; ", effects);
   sbx_err_append(&err, sb->lost || sb->closed ? "make a new sandbox object to go on"
                                               : "the next call starts a new, empty sandbox");
-  if (call->cause.code != SBX_OK)
+  /* A call that was ended because another one found out has no cause of its own. */
+  if (call->cause.code != SBX_OK && call->cause.code != SBX_ECANCELED)
     sbx_err_append(&err, " (%s)", call->cause.message);
   err.status = call->cause.status;
   sbx__call_finish(call, &err);

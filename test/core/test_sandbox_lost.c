@@ -116,6 +116,7 @@ static void test_a_loss_ends_all_that_runs_there(void **state) {
   settle(f);
   assert_seen(&a, SBX_ELOST);
   assert_seen(&b, SBX_ELOST);
+  assert_null(strstr(a.err.message, "failed"));
   assert_seen(&c, SBX_ELOST);
   assert_log("open1 exec1 put1 exec1 probe1 ");
   begin_exec(f, &d, "true", 0);
