@@ -32,7 +32,7 @@ endef
 $(foreach f,asan plain fuzz,$(eval $(call flavour,$(f))))
 
 .SECONDARY:
-.PHONY: all test valgrind fuzz guard tidy clean
+.PHONY: all test headers valgrind fuzz guard tidy clean
 
 all: $(TESTS:%=$(BUILD)/asan/%) guard
 
@@ -40,7 +40,7 @@ $(BUILD)/asan/test_%: $(BUILD)/asan/test/core/test_%.o $(asan_OBJS) $(asan_SUPPO
 	$(CC) $(SANITIZE) -o $@ $^ -lcmocka $(LIBS)
 $(BUILD)/plain/test_%: $(BUILD)/plain/test/core/test_%.o $(plain_OBJS) $(plain_SUPPORT)
 	$(CC) -o $@ $^ -lcmocka $(LIBS)
-$(BUILD)/fuzz/fuzz_%: $(BUILD)/fuzz/test/fuzz/fuzz_%.o $(fuzz_OBJS)
+$(BUILD)/fuzz/fuzz_%: $(BUILD)/fuzz/test/fuzz/fuzz_%.o $(filter $(BUILD)/fuzz/src/core/%,$(fuzz_OBJS))
 	$(CC) $(SANITIZE) -fsanitize=fuzzer -o $@ $^ $(LIBS)
 
 # The helper process of the local provider; the tests find it through SBX_GUARD.
@@ -53,7 +53,10 @@ $(BUILD)/sbx_guard_scan: src/guard.c src/guard.h
 	@mkdir -p $(@D)
 	$(CC) $(CPPFLAGS) $(CFLAGS) -DSBX_TEST_PROC_SCAN -o $@ $<
 
-test: all
+headers:
+	@CC="$(CC)" CXX="$(CXX)" sh test/core/test_headers.sh
+
+test: all headers
 	@set -e; for t in $(TESTS); do echo "== $$t"; SBX_GUARD=$(abspath $(BUILD))/sbx_guard $(BUILD)/asan/$$t; done
 
 valgrind: $(TESTS:%=$(BUILD)/plain/%) guard
@@ -64,8 +67,9 @@ valgrind: $(TESTS:%=$(BUILD)/plain/%) guard
 
 fuzz: $(FUZZERS:%=$(BUILD)/fuzz/%)
 	@set -e; for f in $(FUZZERS); do mkdir -p $(BUILD)/corpus/$$f; echo "== $$f"; \
+	  seeds=test/fuzz/corpus/$$f; test -d $$seeds || seeds=; \
 	  $(BUILD)/fuzz/$$f -max_total_time=$(FUZZ_SECONDS) -max_len=4096 -timeout=10 -verbosity=0 -print_final_stats=1 \
-	    $(BUILD)/corpus/$$f $(wildcard test/fuzz/corpus/$$f); done
+	    -artifact_prefix=$(BUILD)/ $(BUILD)/corpus/$$f $$seeds; done
 
 tidy:
 	clang-tidy --quiet $(CORE) src/guard.c -- $(CPPFLAGS) -std=c17
