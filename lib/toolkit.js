@@ -88,8 +88,9 @@ export class LocalSandboxToolkit extends SandboxToolkit {
 /**
  * All tools of some toolkits by name; of two tools with one name, the later one.
  *
- * @param {Iterable<{ getTools(): ToolDef[] }>} toolkits
- * @returns {Record<string, ToolDef>}
+ * @template {{ name: string }} Tool
+ * @param {Iterable<{ getTools(): Tool[] }>} toolkits
+ * @returns {Record<string, Tool>}
  */
 export function collectToolkitTools(toolkits) {
   return Object.fromEntries([...toolkits].flatMap((toolkit) => toolkit.getTools().map((tool) => [tool.name, tool])));

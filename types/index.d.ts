@@ -362,7 +362,7 @@ export interface ToolOptions {
 }
 
 /** A tool as Agentium, the Vercel AI SDK and Mastra take it. */
-export interface ToolDef<Parameters = any> extends ToolOptions {
+export interface ToolDef<Parameters = any> extends Omit<ToolOptions, "inputExamples" | "toModelOutput"> {
   /** Same as `name`. */
   readonly id: string;
   readonly name: string;
@@ -371,6 +371,9 @@ export interface ToolDef<Parameters = any> extends ToolOptions {
   /** Same object as `parameters`. */
   readonly inputSchema: Parameters;
   execute(args: any, context?: any, extra?: any): Promise<string | ToolResult>;
+  // The frameworks have different types for these two under the same names.
+  inputExamples?: any[];
+  toModelOutput?(...args: any[]): any;
 }
 
 /** A schema object that brings its own parser: Zod 3, Zod 4 or any Standard Schema. */
@@ -431,7 +434,14 @@ export interface SandboxToolArgs {
  * with an error whose message says what failed, whether anything may have run and whether a repeat is
  * safe; or with the signal's reason.
  */
-export interface SandboxTool extends ToolDef<ToolSchema> {
+export interface SandboxTool {
+  /** Same as `name`. */
+  readonly id: string;
+  readonly name: string;
+  readonly description: string;
+  readonly parameters: ToolSchema;
+  /** Same object as `parameters`. */
+  readonly inputSchema: ToolSchema;
   /** Same object as `parameters`. */
   readonly rawJsonSchema: ToolSchema;
   /** Opts out of Agentium's function sandboxing, which would lose what `execute` closes over. */
@@ -474,7 +484,7 @@ export class LocalSandboxToolkit extends SandboxToolkit<LocalSandbox> {
 }
 
 /** All tools of some toolkits by name; of two with the same name the later one. */
-export function collectToolkitTools(toolkits: Iterable<{ getTools(): ToolDef[] }>): Record<string, ToolDef>;
+export function collectToolkitTools<Tool extends { name: string }>(toolkits: Iterable<{ getTools(): Tool[] }>): Record<string, Tool>;
 
 /** Name, description and parameter names of every tool. */
 export function describeToolLibrary(
