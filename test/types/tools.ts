@@ -49,7 +49,7 @@ export async function useToolkits(own: CloudSandbox) {
   await using toolkit = new SandboxToolkit(own, { name: "mine" });
   const tools: SandboxTool[] = toolkit.getTools();
   const forAgentium: AgentiumTool[] = tools;
-  const forAiSdk: Record<string, AiTool<never>> = collectToolkitTools([toolkit, new LocalSandboxToolkit({ trusted: true })]);
+  const forAiSdk: Record<string, AiTool<any>> = collectToolkitTools([toolkit, new LocalSandboxToolkit({ trusted: true })]);
   const [run] = tools;
   const text: string = (await run?.execute({ code: "1", timeoutSeconds: 5 }, { signal: AbortSignal.timeout(5) })) ?? "";
   const effect: "execute" | "write" | "read" | undefined = run?.effect;
@@ -102,7 +102,7 @@ export const weather: ToolDef<typeof zodLike> = defineTool({
 // And so does one with a Standard Schema object.
 declare const standard: StandardJsonSchema<{ n: number }>;
 export const number = defineTool({ name: "number", description: "A number.", parameters: standard, execute: async ({ n }) => n.toFixed() });
-export const numberForAiSdk: AiTool<never> = number;
+export const numberForAiSdk: AiTool<{ n: number }> = number;
 // With JSON Schema the type is the author's word.
 export const typed = defineTool<{ n: number }>({
   name: "typed",
