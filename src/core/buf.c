@@ -24,8 +24,8 @@ bool sbx_slice_eq_str(sbx_slice a, const char *text) {
   return sbx_slice_eq(a, sbx_slice_str(text));
 }
 
-static char ascii_lower(char c) {
-  return c >= 'A' && c <= 'Z' ? (char)(c + ('a' - 'A')) : c;
+static int ascii_lower(char c) {
+  return c >= 'A' && c <= 'Z' ? c + ('a' - 'A') : c;
 }
 
 bool sbx_slice_eq_nocase(sbx_slice a, sbx_slice b) {

@@ -102,7 +102,8 @@ size_t sbx_utf8_skip_continuation(sbx_slice s) {
 /* ---- base64 ---- */
 
 static const char base64_digits[] =
-    "ABCDEFGHIJKLMNOPQRSTUVWXYZabcdefghijklmnopqrstuvwxyz0123456789+/";
+    "ABCDEFGHIJKLMNOPQRSTUVWXYZabcdefghijklmnopqrstuvwxyz0123456789+/=";
+enum { PAD = 64 };
 
 int sbx_base64_encode(sbx_buf *out, sbx_slice bytes) {
   size_t groups = bytes.len / 3 + (bytes.len % 3 != 0);
@@ -118,7 +119,7 @@ int sbx_base64_encode(sbx_buf *out, sbx_slice bytes) {
     for (size_t i = 0; i < 3; i++)
       group = group << 8 | (i < have ? (unsigned char)bytes.ptr[at + i] : 0);
     for (size_t i = 0; i < 4; i++)
-      *to++ = i <= have ? base64_digits[group >> (18 - 6 * i) & 63] : '=';
+      *to++ = base64_digits[i <= have ? group >> (18 - 6 * i) & 63 : PAD];
   }
   *to = '\0';
   out->len += len;

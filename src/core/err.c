@@ -9,52 +9,39 @@
 #include <stdio.h>
 #include <string.h>
 
-const char *sbx_err_name(int code) {
-  switch (code) {
+typedef struct code_info {
+  int code;
+  bool retryable;
+  const char *name;
+  const char *public_code;
+  const char *text;
+} code_info;
+
+static const code_info *find_code(int code) {
+  static const code_info codes[] = {
 #define X(name, number, public_code, retryable, text)                                              \
-  case number:                                                                                     \
-    return #name;
-    SBX_ERROR_MAP(X)
+  {SBX_##name, retryable, #name, public_code, text},
+      SBX_ERROR_MAP(X)
 #undef X
-  default:
-    return "";
+  };
+  static const code_info unknown = {SBX_OK, false, "", "", ""};
+  for (size_t i = 0; i < sizeof codes / sizeof codes[0]; i++) {
+    if (codes[i].code == code)
+      return &codes[i];
   }
+  return &unknown;
+}
+
+const char *sbx_err_name(int code) {
+  return find_code(code)->name;
 }
 
 const char *sbx_err_public_code(int code) {
-  switch (code) {
-#define X(name, number, public_code, retryable, text)                                              \
-  case number:                                                                                     \
-    return public_code;
-    SBX_ERROR_MAP(X)
-#undef X
-  default:
-    return "";
-  }
+  return find_code(code)->public_code;
 }
 
 bool sbx_err_retryable(int code) {
-  switch (code) {
-#define X(name, number, public_code, retryable, text)                                              \
-  case number:                                                                                     \
-    return retryable;
-    SBX_ERROR_MAP(X)
-#undef X
-  default:
-    return false;
-  }
-}
-
-static const char *default_text(int code) {
-  switch (code) {
-#define X(name, number, public_code, retryable, text)                                              \
-  case number:                                                                                     \
-    return text;
-    SBX_ERROR_MAP(X)
-#undef X
-  default:
-    return "";
-  }
+  return find_code(code)->retryable;
 }
 
 /* Makes what stands from `from` on valid UTF-8; `cut` says that the text was longer. */
@@ -91,7 +78,7 @@ int sbx_err_set(sbx_err *err, int code, const char *format, ...) {
   if (format)
     append_formatted(err, format, args);
   else
-    snprintf(err->message, sizeof err->message, "%s", default_text(code));
+    snprintf(err->message, sizeof err->message, "%s", find_code(code)->text);
   va_end(args);
   return code;
 }

@@ -171,9 +171,9 @@ static bool match_date(sbx_slice s, const char *shape, int fields[FIELDS], const
 
 static int month_number(const char *name) {
   static const char names[] = "JanFebMarAprMayJunJulAugSepOctNovDec";
-  for (int i = 0; i < 12; i++) {
-    if (memcmp(names + 3 * i, name, 3) == 0)
-      return i;
+  for (size_t at = 0; at < sizeof names - 1; at += 3) {
+    if (memcmp(names + at, name, 3) == 0)
+      return (int)at / 3;
   }
   return -1;
 }

@@ -96,7 +96,9 @@ static int no_memory(reader *r) {
 
 /* The next byte, or '\0' at the end of the text; no token has a NUL. */
 static char peek(const reader *r) {
-  return r->at < r->text.len ? r->text.ptr[r->at] : '\0';
+  if (r->at == r->text.len)
+    return '\0';
+  return r->text.ptr[r->at];
 }
 
 static char peek_token(reader *r) {
@@ -288,6 +290,8 @@ static int compare_names(const void *a, const void *b) {
 
 static int check_names(reader *r, const cJSON *object) {
   size_t count = sbx_json_count((const sbx_json *)object);
+  if (count < 2)
+    return SBX_OK;
   if (count > r->names_cap) {
     size_t size;
     const char **names =
@@ -300,8 +304,7 @@ static int check_names(reader *r, const cJSON *object) {
   size_t n = 0;
   for (const cJSON *member = object->child; member; member = member->next)
     r->names[n++] = member->string;
-  if (n)
-    qsort((void *)r->names, n, sizeof *r->names, compare_names);
+  qsort((void *)r->names, n, sizeof *r->names, compare_names);
   for (size_t i = 1; i < n; i++) {
     if (compare_names(&r->names[i - 1], &r->names[i]) == 0)
       return refuse(r, r->at, "two members of one name in the object that ends here");
@@ -312,7 +315,7 @@ static int check_names(reader *r, const cJSON *object) {
 static int read_value(reader *r, cJSON *parent, const char *name, unsigned depth);
 
 static int read_member(reader *r, cJSON *object, unsigned depth) {
-  const char *name;
+  const char *name = NULL;
   if (peek_token(r) != '"')
     return refuse(r, r->at, "no member name");
   int rc = read_string(r, &name);
@@ -345,7 +348,7 @@ static int read_items(reader *r, cJSON *parent, const char *name, unsigned depth
 }
 
 static int read_value(reader *r, cJSON *parent, const char *name, unsigned depth) {
-  const char *text;
+  const char *text = NULL;
   switch (peek_token(r)) {
   case '{':
   case '[':
