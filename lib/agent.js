@@ -6,11 +6,22 @@
 // Invariant: at most one start, one close and one resume run at a time, and whatever was made stays
 // known (in #workspace or #leftovers) until its removal has succeeded.
 import { SandboxError } from "./errors.js";
-import { asyncDispose, checkEncoding, checkEnv, checkEnvNames, checkInteger, checkNames, checkObject, checkString, invalid } from "./options.js";
+import {
+  asyncDispose,
+  checkEncoding,
+  checkEnv,
+  checkEnvNames,
+  checkInteger,
+  checkNames,
+  checkObject,
+  checkString,
+  invalid,
+} from "./options.js";
 import { checkSandbox } from "./toolkit.js";
 import { LocalWorkspace, RemoteWorkspace } from "./workspace.js";
 
-/** @import { FileEncoding, SandboxAgentConfig, SandboxCallOptions, SandboxRunOptions, WorkspaceFile, WorkspaceSnapshot } from "../types/index.js" */
+/** @import { FileEncoding, SandboxAgentConfig, SandboxCallOptions } from "../types/index.js" */
+/** @import { SandboxRunOptions, WorkspaceFile, WorkspaceSnapshot } from "../types/index.js" */
 /** @import { Manifest } from "./workspace.js" */
 
 export class SandboxAgent {
@@ -22,7 +33,11 @@ export class SandboxAgent {
   #state = "new";
   /** @type {LocalWorkspace | RemoteWorkspace | undefined} */
   #workspace;
-  /** Workspaces whose removal failed. @type {Set<LocalWorkspace | RemoteWorkspace>} */
+  /**
+   * Workspaces whose removal failed.
+   *
+   * @type {Set<LocalWorkspace | RemoteWorkspace>}
+   */
   #leftovers = new Set();
   /** @type {Promise<void> | undefined} */
   #starting;
@@ -30,7 +45,11 @@ export class SandboxAgent {
   #closing;
   /** @type {Promise<void> | undefined} */
   #resuming;
-  /** A close that waits for the resume. @type {Promise<void> | undefined} */
+  /**
+   * A close that waits for the resume.
+   *
+   * @type {Promise<void> | undefined}
+   */
   #closingLater;
 
   /** @param {SandboxAgentConfig} config */
@@ -39,7 +58,9 @@ export class SandboxAgent {
     this.#makeWorkspace = workspaceMaker(config ?? {});
     this.#manifest = checkManifest(config.workspace);
     if (config.backend === "remote" && this.#manifest.gitClones.length > 0) {
-      throw invalid('SandboxAgent: `workspace.gitClones` works with backend "unix-local" only; clone with shell() instead');
+      throw invalid(
+        'SandboxAgent: `workspace.gitClones` works with backend "unix-local" only; clone with shell() instead',
+      );
     }
   }
 
@@ -68,7 +89,12 @@ export class SandboxAgent {
     return workspace.shell(command, options);
   }
 
-  /** @param {string} path @param {string} contents @param {FileEncoding} [encoding] @param {SandboxCallOptions} [options] */
+  /**
+   * @param {string} path
+   * @param {string} contents
+   * @param {FileEncoding} [encoding]
+   * @param {SandboxCallOptions} [options]
+   */
   async writeFile(path, contents, encoding = "utf8", options = undefined) {
     const workspace = await this.#current();
     await workspace.writeFile(path, contents, encoding, options);
@@ -89,7 +115,11 @@ export class SandboxAgent {
 
   /** @param {WorkspaceSnapshot} snapshot */
   async resume(snapshot) {
-    if (this.#resuming) throw new SandboxError("SandboxAgent: another resume() is running; wait for it", { code: "ERR_SANDBOX_CONFLICT" });
+    if (this.#resuming) {
+      throw new SandboxError("SandboxAgent: another resume() is running; wait for it", {
+        code: "ERR_SANDBOX_CONFLICT",
+      });
+    }
     checkObject(snapshot ?? null, "SandboxAgent.resume");
     const { files, env } = snapshot;
     const manifest = checkManifest({ files, env }, "snapshot");
@@ -122,7 +152,9 @@ export class SandboxAgent {
     if (this.#state === "starting" && !this.#closingLater) await this.#starting;
     if (this.#state === "ready" && this.#workspace && !this.#closingLater) return this.#workspace;
     if (this.#state !== "new" || this.#closingLater) throw closedError();
-    throw new SandboxError("SandboxAgent is not ready: call start() first", { code: "ERR_SANDBOX_NOT_READY" });
+    throw new SandboxError("SandboxAgent is not ready: call start() first", {
+      code: "ERR_SANDBOX_NOT_READY",
+    });
   }
 
   #start() {
@@ -190,7 +222,9 @@ export class SandboxAgent {
       }
     }
     if (failures.length === 1) throw failures[0];
-    if (failures.length > 1) throw new AggregateError(failures, "SandboxAgent: cleanup failed; call close() again");
+    if (failures.length > 1) {
+      throw new AggregateError(failures, "SandboxAgent: cleanup failed; call close() again");
+    }
     this.#state = "closed";
   }
 
@@ -221,13 +255,18 @@ function workspaceMaker({ backend, remote, inheritEnv = [], maxOutputBytes }) {
     case "unix-local":
       return (manifest) => new LocalWorkspace(options, manifest);
     case "remote": {
-      if (!remote) throw invalid('SandboxAgent: backend "remote" requires `remote`, an object with the members of a CloudSandbox');
+      if (!remote) {
+        throw invalid(
+          'SandboxAgent: backend "remote" requires `remote`, an object with the members of a CloudSandbox',
+        );
+      }
       const sandbox = checkSandbox(remote, "SandboxAgent");
       return (manifest) => new RemoteWorkspace(sandbox, manifest);
     }
     default:
       throw new SandboxError(
-        `Unsupported sandbox backend ${JSON.stringify(String(backend).slice(0, 40))}: use "unix-local" (this machine, not isolated) or "remote"`,
+        `Unsupported sandbox backend ${JSON.stringify(String(backend).slice(0, 40))}: ` +
+          'use "unix-local" (this machine, not isolated) or "remote"',
         { code: "ERR_SANDBOX_UNSUPPORTED" },
       );
   }
@@ -288,5 +327,7 @@ function checkClone({ repo, path, ref }, name) {
 }
 
 function closedError() {
-  return new SandboxError("SandboxAgent is closed: make a new one, or resume() from a snapshot", { code: "ERR_SANDBOX_CLOSED" });
+  return new SandboxError("SandboxAgent is closed: make a new one, or resume() from a snapshot", {
+    code: "ERR_SANDBOX_CLOSED",
+  });
 }

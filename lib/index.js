@@ -2,5 +2,11 @@
 export { SandboxAgent } from "./agent.js";
 export { PathSecurityError, SANDBOX_ERROR_CODES, SandboxError } from "./errors.js";
 export { LocalSandbox } from "./local.js";
-export { LocalSandboxToolkit, SandboxToolkit, Toolkit, collectToolkitTools, describeToolLibrary } from "./toolkit.js";
+export {
+  LocalSandboxToolkit,
+  SandboxToolkit,
+  Toolkit,
+  collectToolkitTools,
+  describeToolLibrary,
+} from "./toolkit.js";
 export { defineTool } from "./tools.js";

@@ -28,7 +28,11 @@ const EXEC_OPTIONS = Object.freeze([
 const LIST_OPTIONS = Object.freeze(["maxEntries", "signal"]);
 
 /** Bounds of exec(). */
-const EXEC_BOUNDS = Object.freeze({ timeoutSeconds: MAX_EXEC_TIMEOUT_SECONDS, outputBytes: MAX_OUTPUT_BYTES });
+const EXEC_BOUNDS = Object.freeze({
+  timeoutSeconds: MAX_EXEC_TIMEOUT_SECONDS,
+  endless: true,
+  outputBytes: MAX_OUTPUT_BYTES,
+});
 
 /** Key of exec() with bounds of the caller's choice: SandboxAgent's contract has wider ones. */
 export const execWithin = Symbol("execWithin");
@@ -167,7 +171,7 @@ export class NativeSandbox {
 
   /**
    * @param {Record<string, any>} spec
-   * @param {{ timeoutSeconds: number, outputBytes: number }} bounds
+   * @param {{ timeoutSeconds: number, endless: boolean, outputBytes: number }} bounds
    * @param {{ stack?: string }} [site]
    * @returns {Promise<ExecResult<any>>}
    */
@@ -298,7 +302,7 @@ export class NativeSandbox {
 
   /**
    * @param {Record<string, any>} spec names checked
-   * @param {{ timeoutSeconds: number, outputBytes: number }} bounds
+   * @param {{ timeoutSeconds: number, endless: boolean, outputBytes: number }} bounds
    * @returns {NativeSpec}
    */
   #execSpec(spec, bounds) {
@@ -312,7 +316,7 @@ export class NativeSandbox {
     if (truncate !== undefined) checked.truncate = checkWord(truncate, TRUNCATE, "truncate");
     if (mergeStreams !== undefined) checked.mergeStreams = checkBoolean(mergeStreams, "mergeStreams");
     if (timeoutSeconds !== undefined) {
-      const range = { max: bounds.timeoutSeconds, endless: true };
+      const range = { max: bounds.timeoutSeconds, endless: bounds.endless };
       checked.timeoutMs = checkTimeoutSeconds(timeoutSeconds, "timeoutSeconds", range);
     }
     return checked;

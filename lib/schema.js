@@ -7,7 +7,16 @@
 // makes before a call and the check inside the call always agree.
 import { invalid, kindOf } from "./options.js";
 
-const ANNOTATIONS = ["title", "description", "default", "examples", "deprecated", "format", "$comment", "$schema"];
+const ANNOTATIONS = [
+  "title",
+  "description",
+  "default",
+  "examples",
+  "deprecated",
+  "format",
+  "$comment",
+  "$schema",
+];
 const KEYWORDS = {
   string: ["enum", "const", "minLength", "maxLength", "pattern"],
   number: ["enum", "const", "minimum", "maximum", "exclusiveMinimum", "exclusiveMaximum"],
@@ -69,7 +78,9 @@ export function objectSchema(json, { where, prepare = {} }) {
   /** @param {{ target?: string }} [options] */
   function toJsonSchema({ target = "draft-2020-12" } = {}) {
     if (!JSON_SCHEMA_TARGETS.includes(target)) {
-      throw invalid(`JSON Schema for the target "${target}" is not available; use ${inWords(JSON_SCHEMA_TARGETS)}`);
+      throw invalid(
+        `JSON Schema for the target "${target}" is not available; use ${inWords(JSON_SCHEMA_TARGETS)}`,
+      );
     }
     return cloneJson(plain);
   }
@@ -102,11 +113,17 @@ function compile(schema, where, prepare) {
   if (!isRecord(schema)) throw invalid(`${where}: a JSON Schema must be an object`);
   const known = KEYWORDS[/** @type {keyof typeof KEYWORDS} */ (schema.type)];
   if (!known) {
-    throw invalid(`${where}: \`type\` must be one of ${inWords(Object.keys(KEYWORDS))}; for anything else pass a Zod or Standard Schema object`);
+    throw invalid(
+      `${where}: \`type\` must be one of ${inWords(Object.keys(KEYWORDS))}; ` +
+        "for anything else pass a Zod or Standard Schema object",
+    );
   }
   for (const keyword of Object.keys(schema)) {
     if (keyword !== "type" && !known.includes(keyword) && !ANNOTATIONS.includes(keyword)) {
-      throw invalid(`${where}: the JSON Schema keyword \`${keyword}\` is not supported for ${schema.type}; pass a Zod or Standard Schema object instead`);
+      throw invalid(
+        `${where}: the JSON Schema keyword \`${keyword}\` is not supported for ${schema.type}; ` +
+          "pass a Zod or Standard Schema object instead",
+      );
     }
   }
   switch (schema.type) {
@@ -139,7 +156,9 @@ function compileObject(schema, where, prepare) {
     if (key === "__proto__") throw invalid(`${where}: a property cannot be named __proto__`);
     checks.set(key, compile(child, `${where}, property \`${key}\``));
   }
-  const rest = isRecord(additionalProperties) ? compile(additionalProperties, `${where}, additionalProperties`) : undefined;
+  const rest = isRecord(additionalProperties)
+    ? compile(additionalProperties, `${where}, additionalProperties`)
+    : undefined;
 
   return (value, path, issues) => {
     if (!isRecord(value)) return fail(issues, path, `must be an object, not ${kindOf(value)}`);
@@ -157,7 +176,9 @@ function compileObject(schema, where, prepare) {
     }
     if (additionalProperties === false) return data;
     for (const [key, extra] of Object.entries(given)) {
-      if (!checks.has(key) && key !== "__proto__") data[key] = rest ? rest(extra, [...path, key], issues) : extra;
+      if (!checks.has(key) && key !== "__proto__") {
+        data[key] = rest ? rest(extra, [...path, key], issues) : extra;
+      }
     }
     return data;
   };
@@ -211,9 +232,17 @@ function compileNumber(schema, kind, test) {
   const isNumber = scalar(kind, test, schema);
   const rules = [
     { holds: (/** @type {number} */ n) => n >= minimum, text: `at least ${minimum}`, on: minimum },
-    { holds: (/** @type {number} */ n) => n > exclusiveMinimum, text: `greater than ${exclusiveMinimum}`, on: exclusiveMinimum },
+    {
+      holds: (/** @type {number} */ n) => n > exclusiveMinimum,
+      text: `greater than ${exclusiveMinimum}`,
+      on: exclusiveMinimum,
+    },
     { holds: (/** @type {number} */ n) => n <= maximum, text: `at most ${maximum}`, on: maximum },
-    { holds: (/** @type {number} */ n) => n < exclusiveMaximum, text: `less than ${exclusiveMaximum}`, on: exclusiveMaximum },
+    {
+      holds: (/** @type {number} */ n) => n < exclusiveMaximum,
+      text: `less than ${exclusiveMaximum}`,
+      on: exclusiveMaximum,
+    },
   ].filter((rule) => rule.on !== undefined);
   const words = rules.map((rule) => rule.text).join(" and ");
   return (value, path, issues) => {
@@ -232,7 +261,9 @@ function compileNumber(schema, kind, test) {
 function scalar(kind, test, schema) {
   const allowed = schema.enum ?? (schema.const === undefined ? undefined : [schema.const]);
   return (value, path, issues) => {
-    if (!test(value)) return fail(issues, path, `must be ${kind}, not ${typeof value === "number" ? value : kindOf(value)}`);
+    if (!test(value)) {
+      return fail(issues, path, `must be ${kind}, not ${typeof value === "number" ? value : kindOf(value)}`);
+    }
     if (!allowed || allowed.includes(value)) return value;
     const one = allowed.length === 1 ? "" : "one of ";
     return fail(issues, path, `must be ${one}${inWords(allowed)}`);
@@ -253,7 +284,11 @@ function fail(issues, path, what) {
 /** @param {Issue[]} issues */
 function inputError(issues) {
   const error = invalid(issues.map((issue) => issue.message).join("; "));
-  return Object.defineProperty(/** @type {ReturnType<typeof invalid> & { issues: Issue[] }} */ (error), "issues", { value: issues });
+  return Object.defineProperty(
+    /** @type {ReturnType<typeof invalid> & { issues: Issue[] }} */ (error),
+    "issues",
+    { value: issues },
+  );
 }
 
 /** @param {unknown[]} values */

@@ -18,7 +18,9 @@ const NAMES = new Map([["unix-local", "local"]]);
 /** Base class of everything that has a name and gives tools. */
 export class Toolkit {
   constructor() {
-    if (new.target === Toolkit) throw new TypeError("Toolkit is abstract: extend it with a `name` and getTools()");
+    if (new.target === Toolkit) {
+      throw new TypeError("Toolkit is abstract: extend it with a `name` and getTools()");
+    }
   }
 
   /** @returns {ToolDef[]} */
@@ -93,7 +95,9 @@ export class LocalSandboxToolkit extends SandboxToolkit {
  * @returns {Record<string, Tool>}
  */
 export function collectToolkitTools(toolkits) {
-  return Object.fromEntries([...toolkits].flatMap((toolkit) => toolkit.getTools().map((tool) => [tool.name, tool])));
+  return Object.fromEntries(
+    [...toolkits].flatMap((toolkit) => toolkit.getTools().map((tool) => [tool.name, tool])),
+  );
 }
 
 /**
@@ -120,8 +124,12 @@ export function describeToolLibrary(library) {
 export function checkSandbox(sandbox, where) {
   const object = /** @type {any} */ (sandbox);
   const wanted = `a CloudSandbox has providerId, ${METHODS.join(", ")}`;
-  if (typeof object !== "object" || object === null) throw invalid(`${where}: the sandbox must be an object; ${wanted}`);
-  if (typeof object.providerId !== "string") throw invalid(`${where}: the sandbox's \`providerId\` must be a string; ${wanted}`);
+  if (typeof object !== "object" || object === null) {
+    throw invalid(`${where}: the sandbox must be an object; ${wanted}`);
+  }
+  if (typeof object.providerId !== "string") {
+    throw invalid(`${where}: the sandbox's \`providerId\` must be a string; ${wanted}`);
+  }
   const missing = METHODS.filter((method) => typeof object[method] !== "function");
   if (missing.length === 0) return sandbox;
   throw invalid(`${where}: the sandbox has no function \`${missing.join("`, `")}\`; ${wanted}`);

@@ -2,4 +2,10 @@
 // as in the root.
 export { SandboxAgent } from "./agent.js";
 export { LocalSandbox } from "./local.js";
-export { LocalSandboxToolkit, SandboxToolkit, Toolkit, collectToolkitTools, describeToolLibrary } from "./toolkit.js";
+export {
+  LocalSandboxToolkit,
+  SandboxToolkit,
+  Toolkit,
+  collectToolkitTools,
+  describeToolLibrary,
+} from "./toolkit.js";

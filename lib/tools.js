@@ -8,16 +8,15 @@ import { PathSecurityError, SandboxError } from "./errors.js";
 import { MAX_TIMEOUT_SECONDS, checkNames, invalid } from "./options.js";
 import { isRecord, objectSchema } from "./schema.js";
 
-/** @import { CloudSandbox, SandboxRunResult, SandboxTool, ToolConfig, ToolDef, ToolEffect } from "../types/index.js" */
+/** @import { CloudSandbox, SandboxRunResult, SandboxTool } from "../types/index.js" */
+/** @import { ToolConfig, ToolDef, ToolEffect } from "../types/index.js" */
 
 /** Longest and only form of tool name that every framework and model API takes. */
 const TOOL_NAME = /^[A-Za-z0-9_-]{1,64}$/;
+/** Longest reason of a failure that is passed on to a model. */
+const MAX_REASON = 1500;
 const FILE_NOT_FOUND = "[file not found]";
 
-const TOOL_OPTIONS = [
-  "name", "description", "parameters", "execute", "rawJsonSchema", "cache", "sandbox", "requiresApproval",
-  "strict", "inputExamples", "toModelOutput", "effect",
-];
 const EFFECTS = ["execute", "write", "read"];
 
 /** Where a sandbox runs, in words for the model. Only what is known to be isolated may be called so. */
@@ -32,7 +31,6 @@ const PLACES = new Map([["unix-local", "on the host computer, which is not isola
  */
 export function defineTool(config) {
   if (!isRecord(config)) throw invalid("defineTool: the definition must be an object");
-  checkNames(config, TOOL_OPTIONS, "defineTool");
   checkToolOptions(config);
   const where = `defineTool "${config.name}"`;
   const { name, description, parameters, execute, rawJsonSchema, ...rest } = config;
@@ -40,7 +38,9 @@ export function defineTool(config) {
     const raw = rawJsonSchema && { rawJsonSchema };
     return { id: name, name, description, parameters, inputSchema: parameters, ...raw, ...rest, execute };
   }
-  if (!isRecord(parameters)) throw invalid(`${where}: \`parameters\` must be a JSON Schema, Zod or Standard Schema object`);
+  if (!isRecord(parameters)) {
+    throw invalid(`${where}: \`parameters\` must be a JSON Schema, Zod or Standard Schema object`);
+  }
   const schema = objectSchema(parameters, { where });
   return tool({ name, description, schema, ...(rawJsonSchema && { rawJsonSchema }), ...rest }, execute);
 }
@@ -60,23 +60,47 @@ export function sandboxTools(sandbox, prefix) {
     '"timedOut" or "outputTruncated": true when so}.';
   const state = "Every call starts a new process in the working directory; only files stay for later calls.";
   return [
-    sandboxTool(`${prefix}_run`, "execute", RUN, `Run source code ${place}. ${state} ${result}`, async (args, signal) => {
-      const { code, language, timeoutSeconds } = args;
-      return resultText(await sandbox.run(code, given({ language, timeoutSeconds, signal })));
-    }),
-    sandboxTool(`${prefix}_shell`, "execute", SHELL, `Run a command line with the shell ${place}. ${state} ${result}`, async (args, signal) => {
-      const { command, timeoutSeconds } = args;
-      return resultText(await sandbox.shell(command, given({ timeoutSeconds, signal })));
-    }),
-    sandboxTool(`${prefix}_write_file`, "write", WRITE_FILE, `Create or replace a file ${place}; missing folders are made. Returns "ok".`, async (args, signal) => {
-      const { path, contents, encoding = "utf8" } = args;
-      await sandbox.writeFile(path, contents, encoding, ...(signal ? [{ signal }] : []));
-      return "ok";
-    }),
-    sandboxTool(`${prefix}_read_file`, "read", READ_FILE, `Read a whole file ${place}. Returns its content, or "${FILE_NOT_FOUND}".`, async (args, signal) => {
-      const { path, encoding = "utf8" } = args;
-      return contentText(await sandbox.readFile(path, encoding, ...(signal ? [{ signal }] : [])));
-    }),
+    sandboxTool(
+      `${prefix}_run`,
+      "execute",
+      RUN,
+      `Run source code ${place}. ${state} ${result}`,
+      async (args, signal) => {
+        const { code, language, timeoutSeconds } = args;
+        return resultText(await sandbox.run(code, given({ language, timeoutSeconds, signal })));
+      },
+    ),
+    sandboxTool(
+      `${prefix}_shell`,
+      "execute",
+      SHELL,
+      `Run a command line with the shell ${place}. ${state} ${result}`,
+      async (args, signal) => {
+        const { command, timeoutSeconds } = args;
+        return resultText(await sandbox.shell(command, given({ timeoutSeconds, signal })));
+      },
+    ),
+    sandboxTool(
+      `${prefix}_write_file`,
+      "write",
+      WRITE_FILE,
+      `Create or replace a file ${place}; missing folders are made. Returns "ok".`,
+      async (args, signal) => {
+        const { path, contents, encoding = "utf8" } = args;
+        await sandbox.writeFile(path, contents, encoding, ...(signal ? [{ signal }] : []));
+        return "ok";
+      },
+    ),
+    sandboxTool(
+      `${prefix}_read_file`,
+      "read",
+      READ_FILE,
+      `Read a whole file ${place}. Returns its content, or "${FILE_NOT_FOUND}".`,
+      async (args, signal) => {
+        const { path, encoding = "utf8" } = args;
+        return contentText(await sandbox.readFile(path, encoding, ...(signal ? [{ signal }] : [])));
+      },
+    ),
   ];
 }
 
@@ -102,7 +126,11 @@ const SHELL = {
 const WRITE_FILE = {
   path: { type: "string", description: "Where to write; a relative path starts at the working directory." },
   contents: { type: "string", description: "Text, or base64 when `encoding` says so." },
-  encoding: { type: "string", enum: ["utf8", "base64"], description: "How `contents` is encoded; utf8 when omitted." },
+  encoding: {
+    type: "string",
+    enum: ["utf8", "base64"],
+    description: "How `contents` is encoded; utf8 when omitted.",
+  },
 };
 const READ_FILE = {
   path: { type: "string", description: "File to read; a relative path starts at the working directory." },
@@ -145,7 +173,16 @@ function tool({ name, description, schema, ...options }, body) {
   async function execute(args, ctx, extra) {
     return body(schema.parse(args), ctx, extra);
   }
-  return { id: name, name, description, parameters: schema, inputSchema: schema, rawJsonSchema: schema, ...options, execute };
+  return {
+    id: name,
+    name,
+    description,
+    parameters: schema,
+    inputSchema: schema,
+    rawJsonSchema: schema,
+    ...options,
+    execute,
+  };
 }
 
 /**
@@ -157,7 +194,9 @@ function tool({ name, description, schema, ...options }, body) {
 function tolerantTimeout(value) {
   const numeric = typeof value === "string" && /^\s*[+-]?(\d+\.?\d*|\.\d+)\s*$/.test(value);
   const number = numeric ? Number(value) : value;
-  return typeof number === "number" && Number.isFinite(number) ? Math.min(number, MAX_TIMEOUT_SECONDS) : number;
+  return typeof number === "number" && Number.isFinite(number)
+    ? Math.min(number, MAX_TIMEOUT_SECONDS)
+    : number;
 }
 
 /**
@@ -170,7 +209,9 @@ function tolerantTimeout(value) {
  */
 function signalOf(ctx, extra) {
   const candidates = [ctx?.signal, ctx?.abortSignal, extra?.signal, extra?.abortSignal];
-  return candidates.find((it) => typeof it?.aborted === "boolean" && typeof it.addEventListener === "function");
+  return candidates.find(
+    (it) => typeof it?.aborted === "boolean" && typeof it.addEventListener === "function",
+  );
 }
 
 /**
@@ -208,8 +249,9 @@ function contentText(content) {
  */
 function explained(name, effect, cause) {
   const known = typeof cause?.mayHaveRun === "boolean" && typeof cause?.code === "string";
-  const what = String(cause?.message ?? cause).trim().slice(0, 1500);
-  const message = `${name} failed: ${/[.!?]$/.test(what) ? what : `${what}.`} ${advice(effect, known ? cause : undefined)}`;
+  const text = String(cause?.message ?? cause).trim();
+  const what = text.slice(0, MAX_REASON) + (/[.!?]$/.test(text) ? "" : ".");
+  const message = `${name} failed: ${what} ${advice(effect, known ? cause : undefined)}`;
   const Kind = cause instanceof PathSecurityError ? PathSecurityError : SandboxError;
   const { code, provider, status, retryable, mayHaveRun } = known
     ? cause
@@ -224,8 +266,9 @@ function explained(name, effect, cause) {
 function advice(effect, error) {
   if (error && !error.mayHaveRun) {
     const again = error.retryable || error.code === "ERR_SANDBOX_LOST";
-    const done = { execute: "Nothing was run", write: "Nothing was written", read: "Nothing was read" }[effect];
-    return again ? `${done}; repeating the call is safe.` : `${done}; repeating the same call will not help.`;
+    const done = { execute: "run", write: "written", read: "read" }[effect];
+    const repeat = again ? "repeating the call is safe" : "repeating the same call will not help";
+    return `Nothing was ${done}; ${repeat}.`;
   }
   return {
     execute: "The command may have run: check its effects before repeating it.",
@@ -234,25 +277,45 @@ function advice(effect, error) {
   }[effect];
 }
 
+/** @type {Record<string, { required?: boolean, holds: (value: any) => boolean, words: string }>} */
+const TOOL_OPTIONS = {
+  name: {
+    required: true,
+    holds: (value) => typeof value === "string" && TOOL_NAME.test(value),
+    words: "1 to 64 letters, digits, `_` or `-`",
+  },
+  description: {
+    required: true,
+    holds: (value) => typeof value === "string" && value !== "",
+    words: "a text that is not empty",
+  },
+  parameters: { holds: () => true, words: "" },
+  execute: { required: true, holds: (value) => typeof value === "function", words: "a function" },
+  rawJsonSchema: { holds: isRecord, words: "an object" },
+  cache: { holds: (value) => value?.ttl > 0, words: "an object with a positive `ttl` in milliseconds" },
+  sandbox: {
+    holds: (value) => typeof value === "boolean" || isRecord(value),
+    words: "a boolean or an object",
+  },
+  requiresApproval: {
+    holds: (value) => ["boolean", "function"].includes(typeof value),
+    words: "a boolean or a function",
+  },
+  strict: { holds: (value) => typeof value === "boolean", words: "a boolean" },
+  inputExamples: {
+    holds: (value) => Array.isArray(value) && value.every(isRecord),
+    words: "an array of objects",
+  },
+  toModelOutput: { holds: (value) => typeof value === "function", words: "a function" },
+  effect: { holds: (value) => EFFECTS.includes(value), words: `one of ${EFFECTS.join(", ")}` },
+};
+
 /** @param {any} config */
 function checkToolOptions(config) {
-  const where = "defineTool";
-  const rules = /** @type {[string, boolean, (value: any) => boolean, string][]} */ ([
-    ["name", true, (value) => typeof value === "string" && TOOL_NAME.test(value), "1 to 64 letters, digits, `_` or `-`"],
-    ["description", true, (value) => typeof value === "string" && value !== "", "a text that is not empty"],
-    ["execute", true, (value) => typeof value === "function", "a function"],
-    ["rawJsonSchema", false, isRecord, "an object"],
-    ["cache", false, (value) => value?.ttl > 0, "an object with a positive `ttl` in milliseconds"],
-    ["sandbox", false, (value) => typeof value === "boolean" || isRecord(value), "a boolean or an object"],
-    ["requiresApproval", false, (value) => ["boolean", "function"].includes(typeof value), "a boolean or a function"],
-    ["strict", false, (value) => typeof value === "boolean", "a boolean"],
-    ["inputExamples", false, (value) => Array.isArray(value) && value.every(isRecord), "an array of objects"],
-    ["toModelOutput", false, (value) => typeof value === "function", "a function"],
-    ["effect", false, (value) => EFFECTS.includes(value), `one of ${EFFECTS.join(", ")}`],
-  ]);
-  for (const [name, required, holds, words] of rules) {
+  checkNames(config, Object.keys(TOOL_OPTIONS), "defineTool");
+  for (const [name, { required = false, holds, words }] of Object.entries(TOOL_OPTIONS)) {
     if (config[name] === undefined ? required : !holds(config[name])) {
-      throw invalid(`${where}: \`${name}\` must be ${words}`);
+      throw invalid(`defineTool: \`${name}\` must be ${words}`);
     }
   }
 }

@@ -10,7 +10,8 @@ import { LocalSandbox } from "./local.js";
 import { checkNames, checkObject, checkSignal, checkString, invalid } from "./options.js";
 import { execWithin } from "./sandbox.js";
 
-/** @import { CloudSandbox, FileEncoding, SandboxCallOptions, SandboxRunOptions, SandboxRunResult, WorkspaceFile } from "../types/index.js" */
+/** @import { CloudSandbox, FileEncoding, SandboxCallOptions } from "../types/index.js" */
+/** @import { SandboxRunOptions, SandboxRunResult, WorkspaceFile } from "../types/index.js" */
 /**
  * @typedef {object} Manifest complete and checked
  * @property {Required<WorkspaceFile>[]} files
@@ -21,8 +22,8 @@ import { execWithin } from "./sandbox.js";
 const SNAPSHOT_FILES = 1000;
 const SNAPSHOT_BYTES = 16 * 1024 * 1024;
 const CLONE_SECONDS = 30;
-/** Longest time limit and largest output of a call; the first is what a 32-bit timer can count. */
-const BOUNDS = { timeoutSeconds: 2147483, outputBytes: Number.MAX_SAFE_INTEGER };
+/** Bounds of a call; the first is what a 32-bit timer of milliseconds can count. */
+const BOUNDS = { timeoutSeconds: 2147483, endless: false, outputBytes: Number.MAX_SAFE_INTEGER };
 const RUN_OPTIONS = ["language", "timeoutSeconds", "env", "signal"];
 
 class Workspace {
@@ -79,7 +80,11 @@ export class LocalWorkspace extends Workspace {
   #options;
   /** @type {LocalSandbox | undefined} */
   #sandbox;
-  /** Calls that close() ends. @type {Map<AbortController, Promise<unknown>>} */
+  /**
+   * Calls that close() ends.
+   *
+   * @type {Map<AbortController, Promise<unknown>>}
+   */
   #running = new Map();
   #isClosed = false;
 
@@ -98,7 +103,9 @@ export class LocalWorkspace extends Workspace {
     const { inheritEnv } = this.#options;
     this.#sandbox ??= new LocalSandbox({ trusted: true, inheritEnv, env: this.manifest.env });
     await this.#sandbox.start();
-    for (const file of this.manifest.files) await this.#sandbox.writeFile(file.path, file.contents, file.encoding);
+    for (const file of this.manifest.files) {
+      await this.#sandbox.writeFile(file.path, file.contents, file.encoding);
+    }
     for (const clone of this.manifest.gitClones) await this.#clone(clone);
   }
 
@@ -108,7 +115,9 @@ export class LocalWorkspace extends Workspace {
     checkString(code, "code");
     if (language === "shell") return this.#runSpec({ command: code }, options);
     if (language === "node" || language === "python") return this.#runSpec({ code, language }, options);
-    throw new SandboxError('Unsupported `language`: it must be one of "node", "python", "shell"', { code: "ERR_SANDBOX_UNSUPPORTED" });
+    throw new SandboxError('Unsupported `language`: it must be one of "node", "python", "shell"', {
+      code: "ERR_SANDBOX_UNSUPPORTED",
+    });
   }
 
   /** @param {string} command @param {SandboxRunOptions} [options] */
@@ -116,7 +125,12 @@ export class LocalWorkspace extends Workspace {
     return this.#runSpec({ command: checkString(command, "command") }, options);
   }
 
-  /** @param {string} file @param {string} contents @param {FileEncoding} encoding @param {SandboxCallOptions} [options] */
+  /**
+   * @param {string} file
+   * @param {string} contents
+   * @param {FileEncoding} encoding
+   * @param {SandboxCallOptions} [options]
+   */
   writeFile(file, contents, encoding, options) {
     return this.use(options?.signal, () => this.#open().writeFile(file, contents, encoding, options));
   }
@@ -137,11 +151,17 @@ export class LocalWorkspace extends Workspace {
         if (!bytes) {
           // Gone since it was listed; or its name is not UTF-8, and then it must not vanish silently.
           if (!entry.path.includes("\uFFFD")) continue;
-          throw invalid(`snapshot: the name of ${JSON.stringify(entry.path)} is not UTF-8; rename or remove the file`);
+          throw invalid(
+            `snapshot: the name of ${JSON.stringify(entry.path)} is not UTF-8; rename or remove the file`,
+          );
         }
         left -= bytes.length;
         if (left < 0) throw snapshotTooLarge();
-        files.push({ path: entry.path, contents: Buffer.from(bytes.buffer, bytes.byteOffset, bytes.length).toString("base64"), encoding: /** @type {const} */ ("base64") });
+        files.push({
+          path: entry.path,
+          contents: Buffer.from(bytes.buffer, bytes.byteOffset, bytes.length).toString("base64"),
+          encoding: /** @type {const} */ ("base64"),
+        });
       }
       return files;
     });
@@ -150,13 +170,13 @@ export class LocalWorkspace extends Workspace {
   /** Ends the running calls, waits for them, and removes the directory. May be called again. */
   async close() {
     this.#isClosed = true;
-    for (const controller of this.#running.keys()) controller.abort();
+    for (const controller of this.#running.keys()) controller.abort(closedError());
     await Promise.allSettled(this.#running.values());
     await this.#sandbox?.close();
   }
 
   #open() {
-    if (this.#isClosed || !this.#sandbox) throw new SandboxError("SandboxAgent is closed", { code: "ERR_SANDBOX_CLOSED" });
+    if (this.#isClosed || !this.#sandbox) throw closedError();
     return this.#sandbox;
   }
 
@@ -205,7 +225,7 @@ export class LocalWorkspace extends Workspace {
     const sandbox = this.#open();
     if (signal?.aborted) throw signal.reason;
     const controller = new AbortController();
-    const abort = () => controller.abort();
+    const abort = () => controller.abort(signal?.reason);
     signal?.addEventListener("abort", abort);
     const running = sandbox[execWithin]({ ...spec, signal: controller.signal }, BOUNDS);
     this.#running.set(controller, running);
@@ -221,17 +241,28 @@ export class LocalWorkspace extends Workspace {
   async #clone({ repo, path: target, ref }) {
     const directory = await insideWorkspace(/** @type {string} */ (this.#open().sandboxId), target);
     await this.#git(`clone of ${JSON.stringify(repo)}`, ["clone", "--", repo, directory]);
-    if (ref !== undefined) await this.#git(`checkout of ${JSON.stringify(ref)}`, ["-C", directory, "checkout", "--detach", ref]);
+    if (ref !== undefined) {
+      await this.#git(`checkout of ${JSON.stringify(ref)}`, ["-C", directory, "checkout", "--detach", ref]);
+    }
   }
 
   /** @param {string} what @param {string[]} args */
   async #git(what, args) {
     // Never ask for a password: nobody is there to answer.
     const env = { GIT_TERMINAL_PROMPT: "0" };
-    const result = await this.#exec({ argv: ["git", ...args], env, timeoutSeconds: CLONE_SECONDS, mergeStreams: true, truncate: "middle", maxOutputBytes: 65536 });
+    const result = await this.#exec({
+      argv: ["git", ...args],
+      env,
+      timeoutSeconds: CLONE_SECONDS,
+      mergeStreams: true,
+      truncate: "middle",
+      maxOutputBytes: 65536,
+    });
     if (result.status === "exited" && result.exitCode === 0) return;
     const late = result.status === "timedOut";
-    const how = late ? `took longer than ${CLONE_SECONDS} seconds` : `failed with exit code ${result.exitCode}`;
+    const how = late
+      ? `took longer than ${CLONE_SECONDS} seconds`
+      : `failed with exit code ${result.exitCode}`;
     const lastLines = result.output.trim().split("\n").slice(-5).join("\n");
     throw new SandboxError(withoutPasswords(`git ${what} ${how}: ${lastLines.slice(-1000)}`), {
       code: late ? "ERR_SANDBOX_TIMEOUT" : "ERR_SANDBOX_PROVIDER",
@@ -240,7 +271,11 @@ export class LocalWorkspace extends Workspace {
   }
 }
 
-/** Agents' workspaces that use a given sandbox; the last one to close closes it. @type {WeakMap<CloudSandbox, Set<RemoteWorkspace>>} */
+/**
+ * The workspaces that use a given sandbox; the last one to close closes it.
+ *
+ * @type {WeakMap<CloudSandbox, Set<RemoteWorkspace>>}
+ */
 const users = new WeakMap();
 
 /** A sandbox that the user gave; paths, options and errors pass through. */
@@ -257,7 +292,9 @@ export class RemoteWorkspace extends Workspace {
   async seed() {
     users.set(this.#remote, (users.get(this.#remote) ?? new Set()).add(this));
     await this.#remote.start();
-    for (const file of this.manifest.files) await this.#remote.writeFile(file.path, file.contents, file.encoding);
+    for (const file of this.manifest.files) {
+      await this.#remote.writeFile(file.path, file.contents, file.encoding);
+    }
   }
 
   /** @param {string} code @param {SandboxRunOptions} [options] */
@@ -270,19 +307,31 @@ export class RemoteWorkspace extends Workspace {
     return this.use(options?.signal, () => this.#remote.shell(command, this.#withEnv(options)));
   }
 
-  /** @param {string} file @param {string} contents @param {FileEncoding} encoding @param {SandboxCallOptions} [options] */
+  /**
+   * @param {string} file
+   * @param {string} contents
+   * @param {FileEncoding} encoding
+   * @param {SandboxCallOptions} [options]
+   */
   writeFile(file, contents, encoding, options) {
-    return this.use(options?.signal, () => this.#remote.writeFile(file, contents, encoding, ...(options ? [options] : [])));
+    return this.use(options?.signal, () =>
+      this.#remote.writeFile(file, contents, encoding, ...(options ? [options] : [])),
+    );
   }
 
   /** @param {string} file @param {FileEncoding} encoding @param {SandboxCallOptions} [options] */
   readFile(file, encoding, options) {
-    return this.use(options?.signal, () => this.#remote.readFile(file, encoding, ...(options ? [options] : [])));
+    return this.use(options?.signal, () =>
+      this.#remote.readFile(file, encoding, ...(options ? [options] : [])),
+    );
   }
 
   /** @returns {Promise<WorkspaceFile[]>} */
   async snapshotFiles() {
-    throw new SandboxError("snapshot() works with backend \"unix-local\" only: snapshots of a remote sandbox are provider-specific", { code: "ERR_SANDBOX_UNSUPPORTED" });
+    throw new SandboxError(
+      'snapshot() works with backend "unix-local" only: snapshots of a remote sandbox are provider-specific',
+      { code: "ERR_SANDBOX_UNSUPPORTED" },
+    );
   }
 
   /** Closes the sandbox unless another agent uses it. May be called again. */
@@ -370,6 +419,13 @@ function withoutPasswords(text) {
   return text.replace(/\/\/[^/\s@'"]*@/g, "//***@");
 }
 
+function closedError() {
+  return new SandboxError("SandboxAgent is closed", { code: "ERR_SANDBOX_CLOSED" });
+}
+
 function snapshotTooLarge() {
-  return new SandboxError("a snapshot holds at most 1000 files and 16 MiB; remove what need not be kept first", { code: "ERR_SANDBOX_TOO_LARGE" });
+  return new SandboxError(
+    "a snapshot holds at most 1000 files and 16 MiB; remove what need not be kept first",
+    { code: "ERR_SANDBOX_TOO_LARGE" },
+  );
 }

@@ -122,7 +122,12 @@ export interface CloudSandbox {
   /** Runs a command line. A non-zero exit is a result. */
   shell(command: string, options?: SandboxRunOptions): Promise<SandboxRunResult>;
   /** Creates or replaces a file, with its folders. */
-  writeFile(path: string, contents: string, encoding?: FileEncoding, options?: SandboxCallOptions): Promise<void>;
+  writeFile(
+    path: string,
+    contents: string,
+    encoding?: FileEncoding,
+    options?: SandboxCallOptions,
+  ): Promise<void>;
   /** The whole file, or null when there is no such file; everything else that goes wrong rejects. */
   readFile(path: string, encoding?: FileEncoding, options?: SandboxCallOptions): Promise<string | null>;
   /** Frees the sandbox, once. */
@@ -224,8 +229,18 @@ declare abstract class NativeSandbox implements CloudSandbox {
   exec(spec: ExecTarget & ExecCommon & TextStreams): Promise<ExecResult>;
   exec(spec: ExecSpec): Promise<ExecResult<string | Uint8Array>>;
   /** Bytes are written as they are; `encoding` is for text only. Bad base64 rejects, nothing is written. */
-  writeFile(path: string, contents: Uint8Array, encoding?: undefined, options?: SandboxCallOptions): Promise<void>;
-  writeFile(path: string, contents: string, encoding?: FileEncoding, options?: SandboxCallOptions): Promise<void>;
+  writeFile(
+    path: string,
+    contents: Uint8Array,
+    encoding?: undefined,
+    options?: SandboxCallOptions,
+  ): Promise<void>;
+  writeFile(
+    path: string,
+    contents: string,
+    encoding?: FileEncoding,
+    options?: SandboxCallOptions,
+  ): Promise<void>;
   readFile(path: string, encoding?: FileEncoding, options?: SandboxCallOptions): Promise<string | null>;
   /** The whole file as bytes, or null when there is no such file. */
   readBytes(path: string, options?: SandboxCallOptions): Promise<Uint8Array | null>;
@@ -233,7 +248,10 @@ declare abstract class NativeSandbox implements CloudSandbox {
    * All regular files below the directory, links left out. `maxEntries`: 1 to 1000000, default 10000;
    * more files than that reject with ERR_SANDBOX_TOO_LARGE. Needs `capabilities.list`.
    */
-  listFiles(options?: { maxEntries?: number | undefined; signal?: AbortSignal | undefined }): Promise<{ path: string; size: number }[]>;
+  listFiles(options?: {
+    maxEntries?: number | undefined;
+    signal?: AbortSignal | undefined;
+  }): Promise<{ path: string; size: number }[]>;
   /**
    * Refuses new calls at once, waits for those in flight, then deletes the sandbox exactly once.
    * Concurrent calls share one promise. When the delete fails it rejects, and may be called again.
@@ -295,8 +313,7 @@ export type ToolEffect = "execute" | "write" | "read";
 export type ToolInputIssue = { path: PropertyKey[]; message: string };
 
 export type ToolParseResult<Args> =
-  | { success: true; data: Args }
-  | { success: false; error: SandboxError & { issues: ToolInputIssue[] } };
+  { success: true; data: Args } | { success: false; error: SandboxError & { issues: ToolInputIssue[] } };
 
 /**
  * A JSON Schema that checks what it describes. To a reader of JSON it is plain JSON Schema; the
@@ -379,12 +396,19 @@ export interface ToolDef<Parameters = any> extends Omit<ToolOptions, "inputExamp
 /** A schema object that brings its own parser: Zod 3, Zod 4 or any Standard Schema. */
 export type ParserSchema =
   | { readonly _output: unknown; safeParse(value: unknown): unknown }
-  | { readonly "~standard": { readonly version: 1; readonly types?: { readonly output: unknown } | undefined } };
+  | {
+      readonly "~standard": {
+        readonly version: 1;
+        readonly types?: { readonly output: unknown } | undefined;
+      };
+    };
 
 /** What a ParserSchema gives to `execute`. */
 export type ParsedBy<Schema> = Schema extends { readonly _output: infer Output }
   ? Output
-  : Schema extends { readonly "~standard": { readonly types?: { readonly output: infer Output } | undefined } }
+  : Schema extends {
+        readonly "~standard": { readonly types?: { readonly output: infer Output } | undefined };
+      }
     ? Output
     : any;
 
@@ -484,7 +508,9 @@ export class LocalSandboxToolkit extends SandboxToolkit<LocalSandbox> {
 }
 
 /** All tools of some toolkits by name; of two with the same name the later one. */
-export function collectToolkitTools<Tool extends { name: string }>(toolkits: Iterable<{ getTools(): Tool[] }>): Record<string, Tool>;
+export function collectToolkitTools<Tool extends { name: string }>(
+  toolkits: Iterable<{ getTools(): Tool[] }>,
+): Record<string, Tool>;
 
 /** Name, description and parameter names of every tool. */
 export function describeToolLibrary(
@@ -554,7 +580,12 @@ export class SandboxAgent {
   run(code: string, options?: SandboxRunOptions): Promise<SandboxRunResult>;
   shell(command: string, options?: SandboxRunOptions): Promise<SandboxRunResult>;
   /** "unix-local": a path that leaves the workspace, also through a link, rejects with PathSecurityError. */
-  writeFile(path: string, contents: string, encoding?: FileEncoding, options?: SandboxCallOptions): Promise<void>;
+  writeFile(
+    path: string,
+    contents: string,
+    encoding?: FileEncoding,
+    options?: SandboxCallOptions,
+  ): Promise<void>;
   readFile(path: string, encoding?: FileEncoding, options?: SandboxCallOptions): Promise<string | null>;
   /**
    * All regular files (links and empty folders left out, modes lost), base64, at most 1000 files and

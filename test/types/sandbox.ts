@@ -18,21 +18,35 @@ const same = <A, B>(holds: Same<A, B>) => holds;
 export const own: CloudSandbox = {
   providerId: "mine",
   start: async () => {},
-  run: async (code, { timeoutSeconds = 30, env = {} } = {}) => ({ output: `${code} ${timeoutSeconds} ${env["A"]}` }),
+  run: async (code, { timeoutSeconds = 30, env = {} } = {}) => ({
+    output: `${code} ${timeoutSeconds} ${env["A"]}`,
+  }),
   shell: async (command) => ({ output: command, exitCode: 0, timedOut: true }),
   writeFile: async (path, contents, encoding = "utf8") => void [path, contents, encoding],
   readFile: async (path) => (path === "absent" ? null : ""),
   close: async () => {},
 };
 // @ts-expect-error readFile is missing
-export const incomplete: CloudSandbox = { providerId: "x", start: own.start, run: own.run, shell: own.shell, writeFile: own.writeFile, close: own.close };
+export const incomplete: CloudSandbox = {
+  providerId: "x",
+  start: own.start,
+  run: own.run,
+  shell: own.shell,
+  writeFile: own.writeFile,
+  close: own.close,
+};
 // @ts-expect-error there is no such language
 export const ruby: SandboxRunOptions = { language: "ruby" };
 // @ts-expect-error the limit is a number of seconds
 export const text: SandboxRunOptions = { timeoutSeconds: "5" };
 
 export async function usePort(signal: AbortSignal) {
-  const options = { defaultTimeoutSeconds: 5, inheritEnv: ["LANG"], trusted: true, isolation: "none" } as const;
+  const options = {
+    defaultTimeoutSeconds: 5,
+    inheritEnv: ["LANG"],
+    trusted: true,
+    isolation: "none",
+  } as const;
   await using sandbox: LocalSandbox = new LocalSandbox(options);
   const port: CloudSandbox = sandbox;
   const result = await sandbox.run("1", { language: "node", signal, env: { A: "1" } });
@@ -46,7 +60,8 @@ export async function usePort(signal: AbortSignal) {
   await sandbox.writeFile("f", new Uint8Array(3));
   await sandbox.writeFile("f", "AAAA", "base64", { signal });
   await sandbox.writeFile("f", new Uint8Array(3), undefined, { signal });
-  for (const { path, size } of await sandbox.listFiles({ maxEntries: 10 })) void [path.length, size.toFixed()];
+  for (const { path, size } of await sandbox.listFiles({ maxEntries: 10 }))
+    void [path.length, size.toFixed()];
   const id: string | null = sandbox.sandboxId;
   const separate: boolean = sandbox.capabilities.separateStreams;
   void [id, separate];
@@ -75,9 +90,20 @@ export async function useExec(sandbox: LocalSandbox, spec: ExecSpec) {
   same<typeof result, ExecResult>(true);
   same<typeof result.stdout, string>(true);
   same<typeof result.signal, string | undefined>(true);
-  const bytes = await sandbox.exec({ argv: ["ls", "-l"], encoding: "buffer", onStderr: (part) => void part.byteLength });
+  const bytes = await sandbox.exec({
+    argv: ["ls", "-l"],
+    encoding: "buffer",
+    onStderr: (part) => void part.byteLength,
+  });
   same<typeof bytes.output, Uint8Array>(true);
-  const code = await sandbox.exec({ code: "1", language: "node", stdin: new Uint8Array(1), cwd: "x", truncate: "middle", timeoutSeconds: Infinity });
+  const code = await sandbox.exec({
+    code: "1",
+    language: "node",
+    stdin: new Uint8Array(1),
+    cwd: "x",
+    truncate: "middle",
+    timeoutSeconds: Infinity,
+  });
   if (code.status === "timedOut") code.droppedBytes.output.toFixed();
 
   // A spec that was put together elsewhere.

@@ -1,17 +1,38 @@
 // Tools, toolkits and SandboxAgent in the types of the frameworks that take them. The frameworks' own
 // types are stood in for by what they ask of a tool.
-import { LocalSandbox, LocalSandboxToolkit, SandboxAgent, SandboxToolkit, Toolkit, collectToolkitTools, defineTool, describeToolLibrary } from "cloudsandbox";
+import {
+  LocalSandbox,
+  LocalSandboxToolkit,
+  SandboxAgent,
+  SandboxToolkit,
+  Toolkit,
+  collectToolkitTools,
+  defineTool,
+  describeToolLibrary,
+} from "cloudsandbox";
 import { SandboxToolkit as SameToolkit } from "cloudsandbox/toolkits";
-import type { CloudSandbox, SandboxAgentConfig, SandboxTool, ToolDef, WorkspaceManifest, WorkspaceSnapshot } from "cloudsandbox";
+import type {
+  CloudSandbox,
+  SandboxAgentConfig,
+  SandboxTool,
+  ToolDef,
+  WorkspaceManifest,
+  WorkspaceSnapshot,
+} from "cloudsandbox";
 
 // What Agentium 4 asks of a tool, with a parameter object as its Zod 3 users have it.
 interface Zod3Like {
   readonly _def: { readonly typeName?: string };
   readonly _output: unknown;
   parse(value: unknown): unknown;
-  safeParse(value: unknown):
+  safeParse(
+    value: unknown,
+  ):
     | { success: true; data: unknown }
-    | { success: false; error: { message: string; issues: readonly { path: readonly PropertyKey[]; message: string }[] } };
+    | {
+        success: false;
+        error: { message: string; issues: readonly { path: readonly PropertyKey[]; message: string }[] };
+      };
 }
 interface AgentiumTool {
   name: string;
@@ -21,7 +42,10 @@ interface AgentiumTool {
     readonly _output: Record<string, unknown>;
     readonly shape: Record<string, Zod3Like>;
   };
-  execute: (args: Record<string, unknown>, ctx: { runId: string; signal?: AbortSignal }) => Promise<string | { content: string }>;
+  execute: (
+    args: Record<string, unknown>,
+    ctx: { runId: string; signal?: AbortSignal },
+  ) => Promise<string | { content: string }>;
   rawJsonSchema?: Record<string, unknown>;
   sandbox?: boolean | { enabled?: boolean };
   requiresApproval?: boolean | ((args: Record<string, unknown>) => boolean);
@@ -33,7 +57,12 @@ interface StandardJsonSchema<Output> {
     readonly version: 1;
     readonly vendor: string;
     readonly types?: { readonly input: unknown; readonly output: Output } | undefined;
-    readonly validate: (value: unknown) => { readonly value: Output; readonly issues?: undefined } | { readonly issues: readonly { readonly message: string }[] } | Promise<never>;
+    readonly validate: (
+      value: unknown,
+    ) =>
+      | { readonly value: Output; readonly issues?: undefined }
+      | { readonly issues: readonly { readonly message: string }[] }
+      | Promise<never>;
     readonly jsonSchema: { readonly input: (options: { target: "draft-07" }) => Record<string, unknown> };
   };
 }
@@ -42,18 +71,27 @@ interface AiTool<Input> {
   inputSchema: StandardJsonSchema<Input>;
   inputExamples?: { input: Input }[];
   toModelOutput?: (options: { toolCallId: string; output: any }) => { type: "text"; value: string };
-  execute?: (input: Input, options: { toolCallId: string; abortSignal?: AbortSignal }) => PromiseLike<unknown>;
+  execute?: (
+    input: Input,
+    options: { toolCallId: string; abortSignal?: AbortSignal },
+  ) => PromiseLike<unknown>;
 }
 
 export async function useToolkits(own: CloudSandbox) {
   await using toolkit = new SandboxToolkit(own, { name: "mine" });
   const tools: SandboxTool[] = toolkit.getTools();
   const forAgentium: AgentiumTool[] = tools;
-  const forAiSdk: Record<string, AiTool<any>> = collectToolkitTools([toolkit, new LocalSandboxToolkit({ trusted: true })]);
+  const forAiSdk: Record<string, AiTool<any>> = collectToolkitTools([
+    toolkit,
+    new LocalSandboxToolkit({ trusted: true }),
+  ]);
   const [run] = tools;
-  const text: string = (await run?.execute({ code: "1", timeoutSeconds: 5 }, { signal: AbortSignal.timeout(5) })) ?? "";
+  const text: string =
+    (await run?.execute({ code: "1", timeoutSeconds: 5 }, { signal: AbortSignal.timeout(5) })) ?? "";
   const effect: "execute" | "write" | "read" | undefined = run?.effect;
-  const described: { name: string; parameters: string[] }[] = describeToolLibrary(collectToolkitTools([toolkit]));
+  const described: { name: string; parameters: string[] }[] = describeToolLibrary(
+    collectToolkitTools([toolkit]),
+  );
   const sandbox: CloudSandbox = toolkit.getSandbox();
   const local: LocalSandbox = new SameToolkit(new LocalSandbox()).getSandbox();
   void [forAgentium, forAiSdk, text, effect, described, sandbox, local];
@@ -90,18 +128,29 @@ export class Nothing extends Toolkit {
 }
 
 // A tool with a Zod object knows its arguments.
-declare const zodLike: { readonly _output: { city: string }; safeParse(value: unknown): { success: boolean } };
+declare const zodLike: {
+  readonly _output: { city: string };
+  safeParse(value: unknown): { success: boolean };
+};
 export const weather: ToolDef<typeof zodLike> = defineTool({
   name: "weather",
   description: "The weather of a city.",
   parameters: zodLike,
-  execute: async ({ city }, context) => ({ content: city.toUpperCase(), artifacts: [{ type: "json", data: context }] }),
+  execute: async ({ city }, context) => ({
+    content: city.toUpperCase(),
+    artifacts: [{ type: "json", data: context }],
+  }),
   cache: { ttl: 1000 },
   requiresApproval: (args) => args["city"] !== "Oslo",
 });
 // And so does one with a Standard Schema object.
 declare const standard: StandardJsonSchema<{ n: number }>;
-export const number = defineTool({ name: "number", description: "A number.", parameters: standard, execute: async ({ n }) => n.toFixed() });
+export const number = defineTool({
+  name: "number",
+  description: "A number.",
+  parameters: standard,
+  execute: async ({ n }) => n.toFixed(),
+});
 export const numberForAiSdk: AiTool<{ n: number }> = number;
 // With JSON Schema the type is the author's word.
 export const typed = defineTool<{ n: number }>({
@@ -119,11 +168,19 @@ defineTool({ name: "bad", description: "x", parameters: zodLike, execute: async 
 
 export async function useAgent(remote: CloudSandbox) {
   const workspace: WorkspaceManifest = {
-    files: [{ path: "a", contents: "" }, { path: "b", contents: "AA==", encoding: "base64" }],
+    files: [
+      { path: "a", contents: "" },
+      { path: "b", contents: "AA==", encoding: "base64" },
+    ],
     gitClones: [{ repo: "https://example.org/r.git", path: "r", ref: "v1" }],
     env: { A: "1" },
   };
-  const config: SandboxAgentConfig = { backend: "unix-local", workspace, inheritEnv: ["LANG"], maxOutputBytes: 64 };
+  const config: SandboxAgentConfig = {
+    backend: "unix-local",
+    workspace,
+    inheritEnv: ["LANG"],
+    maxOutputBytes: 64,
+  };
   await using agent = new SandboxAgent(config);
   const over = new SandboxAgent({ backend: "remote", remote });
   await Promise.all([agent.start(), over.start()]);
