@@ -1,0 +1,205 @@
+// SandboxAgent on "unix-local" with real processes: what test/local/agent.test.js leaves open. Bounds,
+// clones that try to leave, loss, snapshots of odd names, and what is never loaded.
+import assert from "node:assert/strict";
+import { spawnSync } from "node:child_process";
+import { existsSync, mkdirSync, readdirSync, rmSync, symlinkSync, writeFileSync } from "node:fs";
+import path from "node:path";
+import { describe, test } from "node:test";
+
+import { SandboxAgent } from "cloudsandbox";
+
+import { runNode } from "../support/node.js";
+import { tempDir } from "../support/temp.js";
+import { rejection } from "../support/wait.js";
+
+function make(t, config) {
+  const agent = new SandboxAgent({ backend: "unix-local", ...config });
+  t.after(() => agent.close());
+  return agent;
+}
+
+async function start(t, config) {
+  const agent = make(t, config);
+  await agent.start();
+  return agent;
+}
+
+const folderOf = async (agent) => (await agent.shell("pwd")).output.trim();
+
+/** A git repository with one commit of what `fill(dir)` puts there. */
+function repository(t, fill) {
+  const dir = path.join(tempDir(t), "repository");
+  mkdirSync(dir);
+  fill(dir);
+  for (const args of [["init", "-q"], ["add", "."], ["-c", "user.name=t", "-c", "user.email=t@example.org", "commit", "-q", "-m", "one"]]) {
+    const run = spawnSync("git", ["-C", dir, ...args], { encoding: "utf8" });
+    assert.equal(run.status, 0, run.stderr);
+  }
+  return dir;
+}
+
+describe("bounds", { concurrency: 4 }, () => {
+  test("timeoutSeconds: above 0 and up to 2147483", async (t) => {
+    const agent = await start(t);
+    assert.deepEqual(await agent.shell("echo ok", { timeoutSeconds: 2147483 }), { output: "ok\n", exitCode: 0 });
+    assert.deepEqual(await agent.shell("sleep 60 & wait", { timeoutSeconds: 0.03 }), { output: "", exitCode: 124, timedOut: true });
+    for (const timeoutSeconds of [0, -1, NaN, 2147484, 1e12, "5"]) {
+      const error = await rejection(agent.shell("touch no", { timeoutSeconds }));
+      assert.equal(error.code, "ERR_SANDBOX_INVALID_ARG");
+      assert.match(error.message, /timeoutSeconds.*2147483/);
+    }
+    assert.equal(await agent.readFile("no"), null);
+  });
+
+  test("maxOutputBytes: the first bytes, to a whole character; the command goes on; no upper bound", async (t) => {
+    const small = await start(t, { maxOutputBytes: 64 });
+    assert.deepEqual(await small.run("process.stdout.write('x'.repeat(10000)); process.exitCode = 5"), { output: "x".repeat(64), exitCode: 5, outputTruncated: true });
+    assert.equal((await small.shell("yes é | tr -d '\\n' | head -c 100 | cut -b 2-")).output.length <= 64, true);
+    const large = await start(t, { maxOutputBytes: Number.MAX_SAFE_INTEGER });
+    const { output, outputTruncated } = await large.shell("head -c 20000000 /dev/zero | tr '\\0' x");
+    assert.deepEqual([output.length, outputTruncated], [20_000_000, undefined]);
+  });
+
+  test("death by a signal is 137, whichever it was", async (t) => {
+    const agent = await start(t);
+    for (const name of ["KILL", "TERM", "SEGV"]) assert.deepEqual(await agent.shell(`echo a; kill -${name} $$`), { output: "a\n", exitCode: 137 });
+  });
+
+  test("a misspelt option, a language that is not offered, code that is no text", async (t) => {
+    const agent = await start(t);
+    assert.match((await rejection(agent.shell("true", { timeout: 5 }))).message, /timeout/);
+    const error = await rejection(agent.run("puts 1", { language: "ruby" }));
+    assert.deepEqual([error.code, /Unsupported.*"node", "python", "shell"/.test(error.message)], ["ERR_SANDBOX_UNSUPPORTED", true]);
+    for (const code of [undefined, 7, null]) assert.equal((await rejection(agent.run(code))).code, "ERR_SANDBOX_INVALID_ARG");
+    assert.equal((await rejection(agent.shell("true", { env: { "A;B": "x" } }))).code, "ERR_SANDBOX_INVALID_ARG");
+  });
+});
+
+describe("clones", { concurrency: 4 }, () => {
+  const plain = (t) => repository(t, (dir) => writeFileSync(path.join(dir, "file"), "content\n"));
+
+  test("a link that an earlier clone brought cannot lead a later one outside", async (t) => {
+    const outside = tempDir(t);
+    const hostile = repository(t, (dir) => {
+      symlinkSync(outside, path.join(dir, "out"));
+      symlinkSync(path.join(outside, "missing"), path.join(dir, "dangling"));
+      symlinkSync("inside", path.join(dir, "inner"));
+      mkdirSync(path.join(dir, "inside"));
+      writeFileSync(path.join(dir, "inside/file"), "");
+    });
+    const repo = plain(t);
+    for (const target of ["first/out/second", "first/dangling", "first/dangling/second"]) {
+      const agent = make(t, { workspace: { gitClones: [{ repo: hostile, path: "first" }, { repo, path: target }] } });
+      const error = await rejection(agent.start());
+      assert.deepEqual([error.name, /traversal/.test(error.message)], ["PathSecurityError", true], target);
+    }
+    assert.deepEqual(readdirSync(outside), []);
+    const agent = await start(t, { workspace: { gitClones: [{ repo: hostile, path: "first" }, { repo, path: "first/inner/second" }] } });
+    assert.equal(await agent.readFile("first/inside/second/file"), "content\n");
+  });
+
+  test("paths that leave, control characters", async (t) => {
+    const repo = plain(t);
+    for (const target of ["../x", "a/../../x", "/tmp/x", "a\0b", "a\nb"]) {
+      const error = await rejection(make(t, { workspace: { gitClones: [{ repo, path: target }] } }).start());
+      assert.equal(error.name, "PathSecurityError", target);
+    }
+  });
+
+  test("into the workspace itself", async (t) => {
+    const agent = await start(t, { workspace: { gitClones: [{ repo: plain(t), path: "." }] } });
+    assert.equal(await agent.readFile("file"), "content\n");
+  });
+
+  test("a bad ref is refused before anything is made", async (t) => {
+    const dir = tempDir(t);
+    const { stdout, stderr } = await runNode(
+      `import { SandboxAgent } from "cloudsandbox";
+       import fs from "node:fs";
+       for (const ref of ["-x", "--upload-pack=x", ""]) {
+         let made = false;
+         const watcher = fs.watch(process.env.TMPDIR, () => (made = true));
+         const agent = new SandboxAgent({ backend: "unix-local", workspace: { gitClones: [{ repo: "r", path: "p", ref }] } });
+         await agent.start().catch((error) => console.log(error.code, /\`ref\`/.test(error.message)));
+         await new Promise(setImmediate);
+         watcher.close();
+         console.log(made);
+       }`,
+      { env: { TMPDIR: dir } },
+    );
+    assert.equal(stderr, "");
+    assert.equal(stdout, "ERR_SANDBOX_INVALID_ARG true\nfalse\n".repeat(3));
+  });
+
+  test("what git said is told, without the password of the address, and nobody is asked for one", async (t) => {
+    const agent = make(t, { workspace: { gitClones: [{ repo: "http://user:canary@127.0.0.1:1/r.git", path: "r" }] } });
+    const error = await rejection(agent.start());
+    assert.equal(error.code, "ERR_SANDBOX_PROVIDER");
+    assert.match(error.message, /git clone of "http:\/\/\*\*\*@127\.0\.0\.1:1\/r\.git" failed with exit code 128: .*fatal: /s);
+    assert.doesNotMatch(error.message, /canary/);
+    assert.equal(agent.ready, false);
+  });
+});
+
+describe("loss", { concurrency: 4 }, () => {
+  test("the call that finds the folder gone names it; the next one has files and clones again", async (t) => {
+    const repo = repository(t, (dir) => writeFileSync(path.join(dir, "file"), "cloned\n"));
+    const agent = await start(t, { workspace: { files: [{ path: "seed", contents: "seeded\n" }], gitClones: [{ repo, path: "r" }] } });
+    const folder = await folderOf(agent);
+    await agent.writeFile("seed", "changed");
+    await agent.writeFile("other", "");
+    rmSync(folder, { recursive: true });
+    const error = await rejection(agent.shell("cat seed"));
+    assert.equal(error.code, "ERR_SANDBOX_LOST");
+    assert.ok(error.message.includes(folder), error.message);
+    const results = await Promise.all([agent.shell("cat seed r/file; ls"), agent.readFile("seed")]);
+    assert.deepEqual(results, [{ output: "seeded\ncloned\nr\nseed\n", exitCode: 0 }, "seeded\n"]);
+    const again = await folderOf(agent);
+    assert.notEqual(again, folder);
+    await agent.close();
+    assert.equal(existsSync(again), false);
+  });
+});
+
+describe("snapshots", { concurrency: 4 }, () => {
+  test("every name that can be kept comes back; one that cannot is told, not left out", async (t) => {
+    const names = ["a b", "q'u\"o", "$(touch pwned)", "-rf", "*", "\u{1F600}", "e\u0301", "\uFFFD", "..dots", "d/e/f"];
+    const agent = await start(t, { workspace: { files: names.map((name) => ({ path: name, contents: name })) } });
+    const snapshot = await agent.snapshot();
+    assert.deepEqual(snapshot.files.map((file) => file.path), [...names].sort());
+    await agent.resume(snapshot);
+    for (const name of names) assert.equal(await agent.readFile(name), name);
+    await agent.shell("printf x > \"$(printf 'bad\\377name')\"");
+    assert.match((await rejection(agent.snapshot())).message, /not UTF-8/);
+  });
+});
+
+describe("what is not needed is not done", () => {
+  test("an agent that never started loads no binary and leaves no folder", async (t) => {
+    const dir = tempDir(t);
+    const { stdout, stderr } = await runNode(
+      `import { SandboxAgent } from "cloudsandbox";
+       const dlopen = process.dlopen;
+       process.dlopen = (...args) => (console.log("loaded"), dlopen.apply(process, args));
+       const agent = new SandboxAgent({ backend: "unix-local", workspace: { files: [{ path: "f", contents: "" }] } });
+       await agent.close();
+       console.log("closed", (await import("node:fs")).readdirSync(process.env.TMPDIR).length);`,
+      { env: { TMPDIR: dir } },
+    );
+    assert.equal(stderr, "");
+    assert.equal(stdout, "closed 0\n");
+  });
+
+  test("a started agent that nobody closes lets the process end, and its folder goes with it", async (t) => {
+    const dir = tempDir(t);
+    const { code, hung } = await runNode(
+      `import { SandboxAgent } from "cloudsandbox";
+       const agent = new SandboxAgent({ backend: "unix-local" });
+       await agent.start();
+       await agent.shell("sleep 60 &");`,
+      { env: { TMPDIR: dir } },
+    );
+    assert.deepEqual([code, hung], [0, false]);
+    assert.deepEqual(readdirSync(dir), []);
+  });
+});
