@@ -51,9 +51,10 @@ async function echo(req, res) {
 async function huge(res, bytes, chunkBytes = 65536) {
   res.writeHead(200, { "content-type": "application/octet-stream" });
   const chunk = Buffer.alloc(chunkBytes, "x");
+  const gone = new Promise((resolve) => res.once("close", resolve));
   for (let left = bytes; left > 0 && !res.destroyed; left -= chunkBytes) {
     const more = res.write(left < chunkBytes ? chunk.subarray(0, left) : chunk);
-    if (!more) await Promise.race([new Promise((r) => res.once("drain", r)), new Promise((r) => res.once("close", r))]);
+    if (!more) await Promise.race([gone, new Promise((resolve) => res.once("drain", resolve))]);
   }
   res.end();
 }
@@ -112,8 +113,8 @@ function answer(req, res, url, query) {
       return setImmediate(() => req.stream.session?.destroy());
     case "/rst":
       return req.stream.close(http2.constants.NGHTTP2_INTERNAL_ERROR);
-    case "/refuse-once":
-      if (counts.requests[url] > 1) return res.end("ok");
+    case "/refuse-odd":
+      if (counts.requests[url] % 2 === 0) return res.end("ok");
       return req.stream.close(http2.constants.NGHTTP2_REFUSED_STREAM);
     case "/trailers":
       res.writeHead(200, { trailer: "x-late" });
@@ -167,6 +168,11 @@ function rawConnection(socket) {
   socket.on("error", () => {});
   socket.on("data", (chunk) => {
     text += chunk.toString("latin1");
+    if (text.startsWith("PUT /early-413 ")) {
+      // Answers at once and reads no further.
+      socket.pause();
+      return socket.end("HTTP/1.1 413 Too Large\r\nContent-Length: 3\r\nConnection: close\r\n\r\nbig");
+    }
     const head = text.indexOf("\r\n\r\n");
     const length = Number(/content-length: (\d+)/i.exec(text)?.[1] ?? 0);
     if (head < 0 || text.length < head + 4 + length) return;

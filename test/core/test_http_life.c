@@ -1,0 +1,342 @@
+/* Tests of core/http and core/transfer over time: deadlines, cancel, the loop's end, connections,
+ * requests that must not be sent twice, and failing allocations. */
+#include "support/http_fixture.h"
+
+#include <arpa/inet.h>
+#include <fcntl.h>
+#include <sys/socket.h>
+#include <sys/stat.h>
+#include <unistd.h>
+
+/* ---- time, cancel, the end ---- */
+
+static void test_total_deadline(void **state) {
+  fixture *f = *state;
+  stream s = {0};
+  reply r = {0};
+  sbx_http_request request = to(f, "POST", server.http, "/never?key=hidden");
+  request.timeout_ms = 200;
+  run(f, NULL, &request, &r);
+  assert_error(&r, SBX_ETIMEOUT, true, "no complete answer within 200 ms");
+  assert_null(strstr(r.err.message, "hidden"));
+  drop(&r);
+  /* It counts from the start, whatever comes meanwhile. */
+  request = to_stream(f, "/drip?chunks=100000&ms=5", &s);
+  request.timeout_ms = 300;
+  run(f, NULL, &request, &r);
+  assert_error(&r, SBX_ETIMEOUT, true, "within 300 ms");
+  assert_int_equal(r.status, 200);
+  assert_true(s.bytes > 0);
+  drop(&r);
+}
+
+typedef struct ticker {
+  sbx_timer timer;
+  int count;
+} ticker;
+
+static void tick(sbx_timer *timer) {
+  ((ticker *)(void *)timer)->count++;
+  sbx_timer_start(timer, 10);
+}
+
+/* A listener with a full queue drops further connects, as a host that is not there would. */
+static int full_listener(int clients[64], uint16_t *port) {
+  struct sockaddr_in a = {.sin_family = AF_INET, .sin_addr = {htonl(INADDR_LOOPBACK)}};
+  socklen_t len = sizeof a;
+  int fd = socket(AF_INET, SOCK_STREAM, 0);
+  assert_int_equal(bind(fd, (struct sockaddr *)&a, sizeof a), 0);
+  assert_int_equal(listen(fd, 0), 0);
+  assert_int_equal(getsockname(fd, (struct sockaddr *)&a, &len), 0);
+  for (int i = 0; i < 64; i++) {
+    clients[i] = socket(AF_INET, SOCK_STREAM | SOCK_NONBLOCK, 0);
+    connect(clients[i], (struct sockaddr *)&a, sizeof a);
+  }
+  *port = ntohs(a.sin_port);
+  return fd;
+}
+
+static void test_connect_deadline(void **state) {
+  fixture *f = *state;
+  int clients[64];
+  uint16_t port;
+  ticker t = {.count = 0};
+  reply r = {0};
+  int listener = full_listener(clients, &port);
+  sbx_timer_init(&t.timer, f->loop, tick);
+  sbx_timer_start(&t.timer, 10);
+  sbx_http_request request = to(f, "GET", port, "/");
+  request.connect_ms = 300;
+  run(f, NULL, &request, &r);
+  assert_error(&r, SBX_ETIMEOUT, false, "no connection within 300 ms");
+  assert_true(t.count > 1); /* the loop went on meanwhile */
+  drop(&r);
+  request.connect_ms = 60000;
+  request.timeout_ms = 200;
+  run(f, NULL, &request, &r);
+  assert_error(&r, SBX_ETIMEOUT, false, "no connection within 200 ms");
+  drop(&r);
+  sbx_timer_stop(&t.timer);
+  for (int i = 0; i < 64; i++)
+    close(clients[i]);
+  close(listener);
+}
+
+static void test_refused(void **state) {
+  fixture *f = *state;
+  reply r = {0};
+  get(f, 1, "/path?token=hidden", &r);
+  assert_error(&r, SBX_ENET, false, "GET 127.0.0.1:1: cannot connect");
+  assert_null(strstr(r.err.message, "hidden"));
+  drop(&r);
+}
+
+static void test_cancel(void **state) {
+  fixture *f = *state;
+  reply r = {0};
+  sbx_http_request request = to(f, "POST", server.http, "/never");
+  sbx_op *op = start(f, NULL, &request, &r);
+  sbx_op_abort(op, SBX_ECANCELED);
+  assert_int_equal(r.done, 0);
+  wait_for(f, &r);
+  assert_error(&r, SBX_ECANCELED, false, "cancelled");
+  drop(&r);
+
+  int64_t before = count(f, "requests", "/never");
+  request = to(f, "POST", server.http, "/never");
+  op = start(f, NULL, &request, &r);
+  while (count(f, "requests", "/never") == before)
+    ;
+  sbx_op_abort(op, SBX_ECANCELED);
+  wait_for(f, &r);
+  assert_error(&r, SBX_ECANCELED, true, "cancelled");
+  drop(&r);
+}
+
+static void test_loop_ends_with_requests_in_flight(void **state) {
+  enum { N = 20 };
+  static const char *const paths[] = {"/never", "/drip?chunks=100000&ms=5",
+                                      "/huge?bytes=100000000000"};
+  fixture *f = *state;
+  reply *r = calloc(N + 1, sizeof *r);
+  stream s = {0};
+  for (int i = 0; i < N; i++) {
+    sbx_http_request request = to_stream(f, paths[i % 3], &s);
+    assert_non_null(start(f, NULL, &request, &r[i]));
+  }
+  while (s.bytes == 0)
+    uv_run(&f->uv, UV_RUN_ONCE);
+  sbx_loop_close(f->loop, on_loop_closed, f);
+  /* One that comes too late is told so as well. */
+  sbx_http_request late = to(f, "GET", server.http, "/small");
+  assert_non_null(start(f, NULL, &late, &r[N]));
+  assert_int_equal(uv_run(&f->uv, UV_RUN_DEFAULT), 0);
+  f->loop = NULL;
+  for (int i = 0; i <= N; i++) {
+    assert_int_equal(r[i].done, 1);
+    assert_int_equal(r[i].err.code, SBX_ECLOSED);
+    drop(&r[i]);
+  }
+  free(r);
+}
+
+static void test_client_may_be_freed_before_its_exchange(void **state) {
+  fixture *f = *state;
+  reply r = {0};
+  sbx_http_request request = to(f, "GET", server.http, "/slow?ms=50");
+  assert_non_null(start(f, NULL, &request, &r));
+  sbx_http_client_free(f->plain);
+  f->plain = NULL;
+  wait_for(f, &r);
+  assert_ok(&r, 200);
+  drop(&r);
+}
+
+/* ---- connections ---- */
+
+static void test_connections_are_kept(void **state) {
+  fixture *f = *state;
+  reply r = {0};
+  int64_t before = count(f, "connections", "http");
+  for (int i = 0; i < 10; i++) {
+    get(f, server.http, "/small", &r);
+    assert_ok(&r, 200);
+    drop(&r);
+  }
+  assert_int_equal(count(f, "connections", "http"), before);
+}
+
+/* The server closes a kept connection as the request comes: it is sent again only where allowed. */
+static void test_at_most_once(void **state) {
+  fixture *f = *state;
+  reply r = {0};
+  for (int repeatable = 0; repeatable <= 1; repeatable++) {
+    int64_t before = count(f, "requests", "/stale");
+    get(f, server.raw, "/stale", &r);
+    assert_ok(&r, 200);
+    drop(&r);
+    sbx_http_request request = to(f, "POST", server.raw, "/stale");
+    request.body = sbx_slice_str("run this");
+    request.repeatable = repeatable;
+    run(f, NULL, &request, &r);
+    if (repeatable)
+      assert_ok(&r, 200);
+    else
+      assert_error(&r, SBX_ENET, true, "not sent again");
+    drop(&r);
+    assert_int_equal(count(f, "requests", "/stale") - before, repeatable ? 3 : 2);
+  }
+}
+
+static void test_many_at_a_time_beside_a_slow_one(void **state) {
+  enum { CALLS = 300, AT_ONCE = 50 };
+  fixture *f = *state;
+  reply *r = calloc(CALLS, sizeof *r);
+  stream s = {0};
+  reply slow = {0};
+  int pending = 0;
+  sbx_http_request request = to_stream(f, "/drip?chunks=60&ms=10", &s);
+  assert_non_null(start(f, NULL, &request, &slow));
+  request = to(f, "GET", server.http, "/small");
+  for (int started = 0; started < CALLS || pending > 0;) {
+    for (; started < CALLS && pending < AT_ONCE; started++, pending++) {
+      r[started].countdown = &pending;
+      assert_non_null(start(f, NULL, &request, &r[started]));
+    }
+    uv_run(&f->uv, UV_RUN_ONCE);
+  }
+  wait_for(f, &slow);
+  for (int i = 0; i < CALLS; i++) {
+    assert_int_equal(r[i].done, 1);
+    assert_ok(&r[i], 200);
+    drop(&r[i]);
+  }
+  assert_ok(&slow, 200);
+  assert_int_equal(s.bytes, 170);
+  drop(&slow);
+  free(r);
+}
+
+/* How many connected TCP sockets a child process would get. */
+static int inherited_sockets(void) {
+  int found = 0;
+  for (int fd = 3; fd < 256; fd++) {
+    struct stat st;
+    struct sockaddr_storage address;
+    socklen_t len = sizeof address;
+    if (fstat(fd, &st) == 0 && S_ISSOCK(st.st_mode) &&
+        getpeername(fd, (struct sockaddr *)&address, &len) == 0 && address.ss_family == AF_INET &&
+        !(fcntl(fd, F_GETFD) & FD_CLOEXEC))
+      found++;
+  }
+  return found;
+}
+
+static void test_sockets_are_not_inherited(void **state) {
+  fixture *f = *state;
+  reply r = {0};
+  get(f, server.http, "/small", &r);
+  assert_ok(&r, 200);
+  assert_int_equal(inherited_sockets(), 0);
+  drop(&r);
+}
+
+static void test_unix_socket(void **state) {
+  fixture *f = *state;
+  reply r = {0};
+  sbx_http_options options = {.unix_socket = sbx_slice_str(server.unix_path)};
+  sbx_http_request request = {.method = "GET", .url = sbx_slice_str("http://docker/echo")};
+  sbx_http_client *client = new_client(&options);
+  int64_t before = count(f, "connections", "unix");
+  setenv("http_proxy", "http://127.0.0.1:1", 1); /* does not concern a unix socket */
+  run(f, client, &request, &r);
+  unsetenv("http_proxy");
+  assert_ok(&r, 200);
+  assert_has(&r, "\"host\":\"docker\"");
+  assert_int_equal(count(f, "connections", "unix"), before + 1);
+  drop(&r);
+  sbx_http_client_free(client);
+
+  options.unix_socket = sbx_slice_str("/nonexistent/http.sock");
+  client = new_client(&options);
+  run(f, client, &request, &r);
+  assert_error(&r, SBX_ENET, false, "unix socket");
+  drop(&r);
+  sbx_http_client_free(client);
+
+  char longer[200];
+  memset(longer, 'x', sizeof longer);
+  options.unix_socket = sbx_slice_of(longer, sizeof longer);
+  assert_int_equal(sbx_http_client_new(&client, &options, NULL), SBX_EINVAL);
+}
+
+/* ---- failing allocations ---- */
+
+/* One exchange on a loop of its own, in which allocation number `nth` fails. */
+static void one_exchange(size_t nth, bool form, bool *reached) {
+  const sbx_http_part part = {.name = sbx_slice_str("a"), .content = sbx_slice_str("1")};
+  const sbx_http_options options = {.no_proxy = true};
+  fixture f = {.closed = 0};
+  reply r = {0};
+  sbx_headers headers;
+  size_t before = sbx_alloc_live();
+  sbx_headers_init(&headers, 4096);
+  sbx_headers_add(&headers, sbx_slice_str("X-Key"), sbx_slice_str("secret"), NULL);
+  assert_int_equal(uv_loop_init(&f.uv), 0);
+  sbx_http_request request = to(&f, "POST", server.http, "/echo");
+  request.headers = &headers;
+  request.body = sbx_slice_str("body");
+  request.parts = &part;
+  request.part_count = form ? 1 : 0;
+  sbx_alloc_fail_at(nth, false);
+  int code = sbx_loop_new(&f.loop, &f.uv, NULL);
+  if (code == SBX_OK)
+    code = sbx_http_client_new(&f.plain, &options, NULL);
+  if (code == SBX_OK)
+    code = start(&f, NULL, &request, &r) != NULL ? SBX_OK : SBX_ENOMEM;
+  if (code == SBX_OK) {
+    wait_for(&f, &r);
+    code = r.err.code;
+  }
+  *reached = sbx_alloc_failed();
+  sbx_alloc_fail_at(0, false);
+  assert_int_equal(code, *reached ? SBX_ENOMEM : SBX_OK);
+  sbx_http_client_free(f.plain);
+  if (f.loop != NULL)
+    sbx_loop_close(f.loop, on_loop_closed, &f);
+  uv_run(&f.uv, UV_RUN_DEFAULT);
+  assert_int_equal(uv_loop_close(&f.uv), 0);
+  sbx_headers_deinit(&headers);
+  drop(&r);
+  assert_int_equal(sbx_alloc_live(), before);
+}
+
+static void test_every_allocation_may_fail(void **state) {
+  (void)state;
+  for (int form = 0; form <= 1; form++) {
+    bool reached = true;
+    for (size_t n = 1; reached; n++) {
+      assert_true(n < 200);
+      one_exchange(n, form, &reached);
+    }
+  }
+}
+
+int main(void) {
+  const struct CMUnitTest tests[] = {
+      HTTP_TEST(test_total_deadline),
+      HTTP_TEST(test_connect_deadline),
+      HTTP_TEST(test_refused),
+      HTTP_TEST(test_cancel),
+      HTTP_TEST(test_loop_ends_with_requests_in_flight),
+      HTTP_TEST(test_client_may_be_freed_before_its_exchange),
+      HTTP_TEST(test_connections_are_kept),
+      HTTP_TEST(test_at_most_once),
+      HTTP_TEST(test_many_at_a_time_beside_a_slow_one),
+      HTTP_TEST(test_sockets_are_not_inherited),
+      HTTP_TEST(test_unix_socket),
+      HTTP_TEST(test_every_allocation_may_fail),
+  };
+  clean_environment();
+  return cmocka_run_group_tests(tests, http_group_setup, http_group_teardown);
+}
