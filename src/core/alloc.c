@@ -17,6 +17,7 @@ static atomic_size_t live_blocks;
 static atomic_size_t countdown; /* 0: off; 1: the next allocation fails */
 static atomic_bool keeps_failing;
 static atomic_bool has_failed;
+static void (*look_before_free)(const void *ptr);
 
 void sbx_alloc_fail_at(size_t nth, bool sticky) {
   atomic_store(&has_failed, false);
@@ -30,6 +31,10 @@ bool sbx_alloc_failed(void) {
 
 size_t sbx_alloc_live(void) {
   return atomic_load(&live_blocks);
+}
+
+void sbx_alloc_on_free(void (*look)(const void *ptr)) {
+  look_before_free = look;
 }
 
 static bool must_fail(void) {
@@ -47,10 +52,13 @@ static bool must_fail(void) {
 static void count_block(const void *ptr, bool born) {
   if (!ptr)
     return;
-  if (born)
+  if (born) {
     atomic_fetch_add(&live_blocks, 1);
-  else
-    atomic_fetch_sub(&live_blocks, 1);
+    return;
+  }
+  atomic_fetch_sub(&live_blocks, 1);
+  if (look_before_free)
+    look_before_free(ptr);
 }
 
 #else

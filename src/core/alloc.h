@@ -32,6 +32,8 @@ void sbx_alloc_fail_at(size_t nth, bool sticky);
 bool sbx_alloc_failed(void);
 /* Blocks allocated and not yet freed. */
 size_t sbx_alloc_live(void);
+/* `look` sees each block before it is freed; NULL turns it off. For one thread only. */
+void sbx_alloc_on_free(void (*look)(const void *ptr));
 #endif
 
 #endif

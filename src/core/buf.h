@@ -37,14 +37,15 @@ typedef struct sbx_buf {
   size_t len;
   size_t cap;
   size_t max; /* len never passes this */
-  int error;  /* SBX_OK, SBX_ENOMEM or SBX_ETOOBIG; sticky */
+  int error;  /* SBX_OK, SBX_ENOMEM or SBX_ETOOBIG, or what a builder refused; sticky */
 } sbx_buf;
 
 /* `max` is the most bytes the buffer may ever hold. Allocates nothing. */
 void sbx_buf_init(sbx_buf *buf, size_t max);
 /* Frees the bytes and leaves the buffer as after init with the same max. */
 void sbx_buf_deinit(sbx_buf *buf);
-/* Makes room for `more` further bytes. All functions that append return buf->error. */
+/* Makes room for `more` further bytes; who writes them to ptr + len itself sets `len` and the NUL
+ * behind it. All functions that append return buf->error. */
 int sbx_buf_reserve(sbx_buf *buf, size_t more);
 int sbx_buf_append(sbx_buf *buf, const char *ptr, size_t len);
 int sbx_buf_append_slice(sbx_buf *buf, sbx_slice s);

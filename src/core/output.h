@@ -16,8 +16,8 @@ sbx_output *sbx_output_new(size_t max, sbx_truncate truncate, bool merged, sbx_o
                            void *arg);
 void sbx_output_free(sbx_output *out);
 
-/* Takes bytes as they arrive. Returns 0 or SBX_ENOMEM (the bytes are then counted as dropped and
- * the collector stays usable). */
+/* Takes bytes as they arrive. Returns 0 or SBX_ENOMEM: the collector then goes on with the memory
+ * it has, as if that were its cap, and counts as dropped what it cannot keep. */
 int sbx_output_add(sbx_output *out, sbx_stream stream, sbx_slice bytes);
 
 /* True when further bytes would only be counted: nobody listens, and every stream's kept part is
@@ -26,8 +26,8 @@ bool sbx_output_is_full(const sbx_output *out);
 /* Counts bytes that were discarded unread; only when sbx_output_is_full(). */
 void sbx_output_skip(sbx_output *out, sbx_stream stream, uint64_t bytes);
 
-/* Views of what was kept, cut at UTF-8 boundaries; valid until the next add or the free. A joined
- * head and tail are laid side by side in one buffer. SBX_ENOMEM when that needs memory. */
+/* Views of what was kept, cut at UTF-8 boundaries; valid until the next add or the free. A head and
+ * a tail are laid side by side in the collector's own memory: returns 0 always. */
 int sbx_output_view(sbx_output *out, sbx_kept *joined, sbx_kept *std_out, sbx_kept *std_err);
 
 #endif

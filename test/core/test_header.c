@@ -78,6 +78,19 @@ static void test_message_tells_no_value(void **state) {
   sbx_headers_deinit(&h);
 }
 
+static void test_values_are_wiped(void **state) {
+  (void)state;
+  sbx_headers h;
+  sbx_slice value;
+  sbx_headers_init(&h, 1000);
+  assert_int_equal(sbx_headers_add(&h, LIT("X-Key"), LIT("sk-canary"), NULL), SBX_OK);
+  assert_int_equal(sbx_headers_add(&h, LIT("X-Other"), LIT("y"), NULL), SBX_OK);
+  assert_true(sbx_headers_get(&h, "x-key", &value));
+  watch_secret(value);
+  sbx_headers_deinit(&h);
+  assert_true(secret_was_wiped());
+}
+
 static void test_lines(void **state) {
   (void)state;
   static const struct {
@@ -263,6 +276,7 @@ int main(void) {
       cmocka_unit_test_teardown(test_add_and_get, no_leaks),
       cmocka_unit_test_teardown(test_every_byte, no_leaks),
       cmocka_unit_test_teardown(test_message_tells_no_value, no_leaks),
+      cmocka_unit_test_teardown(test_values_are_wiped, no_leaks),
       cmocka_unit_test_teardown(test_lines, no_leaks),
       cmocka_unit_test_teardown(test_limits, no_leaks),
       cmocka_unit_test_teardown(test_retry_after, no_leaks),

@@ -288,6 +288,18 @@ static void test_long_and_many_strings(void **state) {
   sbx_buf_deinit(&text);
 }
 
+static void test_secrets_are_wiped(void **state) {
+  (void)state;
+  for (int secret = 0; secret < 2; secret++) {
+    sbx_json_doc *doc = must_parse(LIT("{\"token\":\"sk-canary\",\"n\":12}"));
+    sbx_slice token;
+    assert_true(sbx_json_string(sbx_json_get(sbx_json_root(doc), "token"), &token));
+    watch_secret(token);
+    sbx_json_free(doc, secret != 0);
+    assert_int_equal(secret_was_wiped(), secret);
+  }
+}
+
 static void test_get(void **state) {
   (void)state;
   sbx_json_doc *doc =
@@ -592,6 +604,7 @@ int main(void) {
       cmocka_unit_test_teardown(test_deep_text_on_a_small_stack, no_leaks),
       cmocka_unit_test_teardown(test_strings, no_leaks),
       cmocka_unit_test_teardown(test_long_and_many_strings, no_leaks),
+      cmocka_unit_test_teardown(test_secrets_are_wiped, no_leaks),
       cmocka_unit_test_teardown(test_get, no_leaks),
       cmocka_unit_test_teardown(test_types_do_not_mix, no_leaks),
       cmocka_unit_test_teardown(test_integers, no_leaks),

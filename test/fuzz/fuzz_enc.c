@@ -57,7 +57,7 @@ static void check_percent(sbx_slice in) {
 
 /* A whole text cut anywhere: both sides find the boundary before the cut character. */
 static void check_cuts(sbx_slice text) {
-  for (size_t at = 0; at <= text.len && at < 256; at++) {
+  for (size_t at = 0; at <= text.len && at < 64; at++) {
     sbx_slice head = sbx_slice_of(text.ptr, at);
     size_t floor = sbx_utf8_floor(head);
     size_t skip = sbx_utf8_skip_continuation(sbx_slice_skip(text, at));

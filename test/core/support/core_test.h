@@ -5,6 +5,7 @@
 #include "core/alloc.h"
 #include "core/buf.h"
 
+#include <malloc.h>
 #include <setjmp.h>
 #include <stdarg.h>
 #include <stdint.h>
@@ -39,6 +40,36 @@ static inline sbx_slice tight_copy(sbx_slice s) {
 
 static inline void tight_free(sbx_slice s) {
   free((void *)(uintptr_t)s.ptr);
+}
+
+/* Watches that `secret`, bytes inside a block, is no longer there when the block is freed. */
+static struct {
+  sbx_slice secret;
+  bool freed, wiped;
+} watched;
+
+static inline void look_at_block(const void *ptr) {
+  const char *block = ptr;
+  const char *secret = watched.secret.ptr;
+  if (watched.freed || secret < block ||
+      secret >= block + malloc_usable_size((void *)(uintptr_t)ptr))
+    return;
+  watched.freed = true;
+  watched.wiped = true;
+  for (size_t i = 0; i < watched.secret.len; i++)
+    watched.wiped = watched.wiped && secret[i] == 0;
+}
+
+static inline void watch_secret(sbx_slice secret) {
+  watched.secret = secret;
+  watched.freed = watched.wiped = false;
+  sbx_alloc_on_free(look_at_block);
+}
+
+static inline bool secret_was_wiped(void) {
+  sbx_alloc_on_free(NULL);
+  assert_true(watched.freed);
+  return watched.wiped;
 }
 
 /* Teardown of every test. */
