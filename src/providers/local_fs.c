@@ -290,9 +290,11 @@ static bool is_dangling(const sbx_local_root *root, const char *path) {
   return false;
 }
 
-static int open_failed(const sbx_local_root *root, const char *verb, const char *path,
-                       sbx_err *err) {
-  int error = errno;
+/* As sbx__local_fail(), and knows when the reason is that the root itself has gone. */
+static int fail_beneath(const sbx_local_root *root, const char *verb, const char *path, int error,
+                        sbx_err *err) {
+  if ((error == ENOENT || error == ELOOP) && !sbx_local_root_is_there(root))
+    return sbx_err_set(err, SBX_ELOST, "the workspace folder %s no longer exists", root->path);
   if (error == ENOENT && is_dangling(root, path))
     error = ELOOP;
   return sbx__local_fail(err, verb, path, error);
@@ -305,7 +307,7 @@ int sbx_local_fs_open_dir(const sbx_local_root *root, sbx_slice path, int *out, 
   if (rc != SBX_OK)
     return rc;
   *out = sbx__local_open(root, at.text, O_RDONLY | O_DIRECTORY, SBX__LOCAL_FOLLOW);
-  return *out >= 0 ? SBX_OK : open_failed(root, verb, at.text, err);
+  return *out >= 0 ? SBX_OK : fail_beneath(root, verb, at.text, errno, err);
 }
 
 /* ---- read ----------------------------------------------------------------------------------- */
@@ -356,7 +358,7 @@ int sbx_local_fs_read(const sbx_local_root *root, sbx_slice path, sbx_buf *out, 
   /* Without O_NONBLOCK the open of a named pipe would wait for a writer. */
   int fd = sbx__local_open(root, at.text, O_RDONLY | O_NONBLOCK | O_NOCTTY, SBX__LOCAL_FOLLOW);
   if (fd < 0)
-    return open_failed(root, verb, at.text, err);
+    return fail_beneath(root, verb, at.text, errno, err);
   if (fstat(fd, &st) != 0)
     rc = sbx__local_fail(err, verb, at.text, errno);
   else if (!S_ISREG(st.st_mode))
@@ -505,7 +507,5 @@ int sbx_local_fs_write(const sbx_local_root *root, sbx_slice path, sbx_slice byt
     close(t.dir);
   if (error == 0)
     return SBX_OK;
-  if (!sbx_local_root_is_there(root))
-    return sbx_err_set(err, SBX_EPROVIDER, "the workspace folder %s no longer exists", root->path);
-  return sbx__local_fail(err, verb, at.text, error);
+  return fail_beneath(root, verb, at.text, error, err);
 }

@@ -8,7 +8,8 @@
  * A path is relative to the root, or absolute and below it; '/' between parts. "." and ".." are
  * resolved as text. All functions fill `err`, which must not be NULL. Errors that all have:
  * SBX_EPATH (leaves the root, or has a control character), SBX_EINVAL (no usable name, or a file
- * where a directory is needed), SBX_EFORBIDDEN, SBX_EPROVIDER, SBX_ENOMEM. */
+ * where a directory is needed), SBX_EFORBIDDEN, SBX_ELOST (the root has gone),
+ * SBX_EPROVIDER, SBX_ENOMEM. */
 #ifndef SBX_LOCAL_FS_H
 #define SBX_LOCAL_FS_H
 

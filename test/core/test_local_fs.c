@@ -374,9 +374,9 @@ static void test_a_removed_workspace(void **state) {
   assert_true(sbx_local_root_is_there(&f->root));
   assert_int_equal(rmdir(f->path), 0);
   assert_false(sbx_local_root_is_there(&f->root));
-  assert_write_fails(f, "x", SBX_EPROVIDER, f->path);
-  assert_write_fails(f, "x/y", SBX_EPROVIDER, f->path);
-  assert_read_fails(f, "x", SBX_ENOTFOUND, "x");
+  assert_write_fails(f, "x", SBX_ELOST, f->path);
+  assert_write_fails(f, "x/y", SBX_ELOST, f->path);
+  assert_read_fails(f, "x", SBX_ELOST, f->path);
   assert_int_equal(mkdir(f->path, 0700), 0);
   assert_false(sbx_local_root_is_there(&f->root));
 }

@@ -1,0 +1,231 @@
+/* local_command.c - one command as the helper program wants it.
+ *
+ * Argument list and environment go into a file in memory, code and long shell text into another
+ * one: neither has a limit then, and neither shows in a list of processes.
+ *
+ * Invariant: text of the user is never put into text that a shell reads. */
+#include "providers/local.h"
+
+#include "core/alloc.h"
+#include "core/err.h"
+
+#include <errno.h>
+#include <fcntl.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/mman.h>
+#include <unistd.h>
+
+enum {
+  MAX_ARGUMENT = 100 * 1024, /* the kernel refuses one of 128 KiB */
+  MAX_SPEC = 64 * 1024 * 1024
+};
+
+/* Closes the descriptor that the text came on, in the same line, so that line numbers hold. */
+#define SCRIPT_PREFIX "exec 9<&-; "
+#define SCRIPT_LOADER ". /dev/fd/9"
+
+void sbx__command_init(sbx__command *command) {
+  for (int i = 0; i < SBX_GUARD_FD_MAX; i++)
+    command->fd[i] = -1;
+}
+
+void sbx__command_close(sbx__command *command) {
+  for (int i = 0; i < SBX_GUARD_FD_MAX; i++)
+    sbx__close_fd(&command->fd[i]);
+}
+
+/* ---- files without a name ------------------------------------------------------------------- */
+
+static int make_file(const sbx_session *session) {
+#ifdef MFD_CLOEXEC
+#ifdef MFD_NOEXEC_SEAL
+  int sealed = memfd_create("sbx", MFD_CLOEXEC | MFD_NOEXEC_SEAL);
+  if (sealed >= 0)
+    return sealed;
+#endif
+  int memory = memfd_create("sbx", MFD_CLOEXEC);
+  if (memory >= 0 || (errno != ENOSYS && errno != EPERM && errno != EACCES))
+    return memory;
+#endif
+  char path[4096];
+  int n = snprintf(path, sizeof path, "%s/cloudsandbox-XXXXXX", session->config->temp_dir);
+  if (n < 0 || (size_t)n >= sizeof path) {
+    errno = ENAMETOOLONG;
+    return -1;
+  }
+  int fd = mkstemp(path);
+  if (fd >= 0) {
+    unlink(path);
+    fcntl(fd, F_SETFD, FD_CLOEXEC);
+  }
+  return fd;
+}
+
+static int write_all(int fd, sbx_slice bytes) {
+  while (bytes.len > 0) {
+    ssize_t n = write(fd, bytes.ptr, bytes.len < MAX_SPEC ? bytes.len : MAX_SPEC);
+    if (n < 0 && errno != EINTR)
+      return errno;
+    bytes = sbx_slice_skip(bytes, n > 0 ? (size_t)n : 0);
+  }
+  return 0;
+}
+
+/* A file with `first` and `second` in it, read from its start. */
+static int put_file(int *out, const sbx_session *session, sbx_slice first, sbx_slice second,
+                    sbx_err *err) {
+  *out = make_file(session);
+  int error = *out >= 0 ? write_all(*out, first) : errno;
+  if (error == 0)
+    error = write_all(*out, second);
+  if (error == 0 && lseek(*out, 0, SEEK_SET) != 0)
+    error = errno;
+  return error == 0 ? SBX_OK : sbx__local_sys_fail(err, "store the command", error);
+}
+
+/* ---- argument list -------------------------------------------------------------------------- */
+
+static void add_string(sbx_buf *buf, uint32_t *count, sbx_slice text) {
+  sbx_buf_append_slice(buf, text);
+  sbx_buf_append_char(buf, '\0');
+  (*count)++;
+}
+
+static void add_arg(sbx_buf *buf, sbx_guard_spec *head, const char *text) {
+  add_string(buf, &head->argc, sbx_slice_str(text));
+}
+
+static int add_shell(sbx_buf *buf, sbx_guard_spec *head, sbx__command *command,
+                     const sbx_session *session, const sbx_exec_spec *spec, sbx_err *err) {
+  add_arg(buf, head, "/bin/sh");
+  add_arg(buf, head, "-c");
+  if (spec->text.len <= MAX_ARGUMENT) {
+    add_arg(buf, head, "--"); /* the text may begin with a '-' */
+    add_string(buf, &head->argc, spec->text);
+    return SBX_OK;
+  }
+  add_arg(buf, head, SCRIPT_LOADER);
+  return put_file(&command->fd[SBX_GUARD_FD_SCRIPT], session, sbx_slice_str(SCRIPT_PREFIX),
+                  spec->text, err);
+}
+
+/* Code comes on stdin, unless stdin is wanted for something else. */
+static int add_code(sbx_buf *buf, sbx_guard_spec *head, sbx__command *command,
+                    const sbx_session *session, const sbx_exec_spec *spec, sbx_err *err) {
+  bool python = spec->language == SBX_LANG_PYTHON;
+  add_arg(buf, head, python ? "python3" : session->config->node_path);
+  if (spec->stdin_bytes.len == 0) {
+    add_arg(buf, head, "-");
+    return put_file(&command->fd[SBX_GUARD_FD_STDIN], session, spec->text, sbx_slice_of(NULL, 0),
+                    err);
+  }
+  if (spec->text.len > MAX_ARGUMENT)
+    return sbx_err_set(err, SBX_ETOOBIG,
+                       "code of more than %d bytes cannot be run together with stdin; write the "
+                       "code to a file and run that",
+                       MAX_ARGUMENT);
+  add_arg(buf, head, python ? "-c" : "-e");
+  add_string(buf, &head->argc, spec->text);
+  return SBX_OK;
+}
+
+static int add_argv(sbx_buf *buf, sbx_guard_spec *head, sbx__command *command,
+                    const sbx_session *session, const sbx_exec_spec *spec, sbx_err *err) {
+  switch (spec->kind) {
+  case SBX_EXEC_SHELL:
+    return add_shell(buf, head, command, session, spec, err);
+  case SBX_EXEC_CODE:
+    return add_code(buf, head, command, session, spec, err);
+  case SBX_EXEC_ARGV:
+    break;
+  }
+  for (size_t i = 0; i < spec->argc; i++)
+    add_string(buf, &head->argc, spec->argv[i]);
+  return SBX_OK;
+}
+
+/* ---- environment ---------------------------------------------------------------------------- */
+
+static void add_variable(sbx_buf *buf, sbx_guard_spec *head, sbx_slice name, sbx_slice value) {
+  sbx_buf_append_slice(buf, name);
+  sbx_buf_append_char(buf, '=');
+  add_string(buf, &head->envc, value);
+}
+
+/* Whether one of the call's variables from number `from` on has this name. */
+static bool is_set(const sbx_exec_spec *spec, size_t from, sbx_slice name) {
+  for (size_t i = from; i < spec->env_count; i++) {
+    if (sbx_slice_eq(spec->env[i].name, name))
+      return true;
+  }
+  return false;
+}
+
+static void add_env(sbx_buf *buf, sbx_guard_spec *head, const sbx_session *session,
+                    const sbx_exec_spec *spec) {
+  const sbx__env *base = &session->config->env;
+  sbx_slice home = sbx_slice_str("HOME");
+  for (size_t i = 0; i < base->count; i++) {
+    sbx_slice item = sbx_slice_str(base->items[i]);
+    if (!is_set(spec, 0, sbx_slice_of(item.ptr, sbx_slice_find(item, '='))))
+      add_string(buf, &head->envc, item);
+  }
+  if (sbx__env_find(base, home) == NULL && !is_set(spec, 0, home))
+    add_variable(buf, head, home, sbx_slice_str(session->workspace->path));
+  for (size_t i = 0; i < spec->env_count; i++) {
+    if (!is_set(spec, i + 1, spec->env[i].name))
+      add_variable(buf, head, spec->env[i].name, spec->env[i].value);
+  }
+}
+
+/* ---- the whole ------------------------------------------------------------------------------ */
+
+static int add_stdin(sbx__command *command, const sbx_session *session, const sbx_exec_spec *spec,
+                     sbx_err *err) {
+  int *fd = &command->fd[SBX_GUARD_FD_STDIN];
+  if (*fd >= 0)
+    return SBX_OK;
+  if (spec->stdin_bytes.len > 0)
+    return put_file(fd, session, spec->stdin_bytes, sbx_slice_of(NULL, 0), err);
+  *fd = open("/dev/null", O_RDONLY | O_CLOEXEC);
+  return *fd >= 0 ? SBX_OK : sbx__local_sys_fail(err, "open /dev/null", errno);
+}
+
+static int add_cwd(sbx__command *command, const sbx_session *session, const sbx_exec_spec *spec,
+                   sbx_err *err) {
+  int *fd = &command->fd[SBX_GUARD_FD_CWD];
+  const sbx_local_root *root = &session->workspace->root;
+  if (spec->cwd.len > 0)
+    return sbx_local_fs_open_dir(root, spec->cwd, fd, err);
+  *fd = fcntl(root->fd, F_DUPFD_CLOEXEC, 0);
+  return *fd >= 0 ? SBX_OK : sbx__local_sys_fail(err, "open the workspace", errno);
+}
+
+int sbx__command_make(sbx__command *command, const sbx_session *session, const sbx_exec_spec *spec,
+                      sbx_err *err) {
+  sbx_guard_spec head = {SBX_GUARD_MAGIC, 0, 0};
+  sbx_buf buf;
+  sbx_buf_init(&buf, MAX_SPEC);
+  int rc = add_argv(&buf, &head, command, session, spec, err);
+  if (rc != SBX_OK)
+    goto done;
+  add_env(&buf, &head, session, spec);
+  if (buf.error != SBX_OK) {
+    rc = sbx_err_set(err, buf.error,
+                     buf.error == SBX_ETOOBIG
+                         ? "the argument list and the environment of the command are too large"
+                         : NULL);
+    goto done;
+  }
+  rc = add_stdin(command, session, spec, err);
+  if (rc == SBX_OK)
+    rc = add_cwd(command, session, spec, err);
+  if (rc == SBX_OK)
+    rc = put_file(&command->fd[SBX_GUARD_FD_SPEC], session,
+                  sbx_slice_of((const char *)&head, sizeof head), sbx_buf_slice(&buf), err);
+done:
+  sbx_buf_deinit(&buf);
+  return rc;
+}
