@@ -32,7 +32,7 @@ endef
 $(foreach f,asan plain fuzz,$(eval $(call flavour,$(f))))
 
 .SECONDARY:
-.PHONY: all test headers valgrind fuzz guard tidy clean
+.PHONY: all test headers valgrind fuzz guard example tidy clean
 
 all: $(TESTS:%=$(BUILD)/asan/%) guard
 
@@ -55,6 +55,11 @@ $(BUILD)/sbx_guard_scan: src/guard.c src/guard.h
 
 headers:
 	@CC="$(CC)" CXX="$(CXX)" sh test/core/test_headers.sh
+
+# A C program that uses the library on its own.
+example: $(BUILD)/example_local guard
+$(BUILD)/example_local: $(BUILD)/plain/examples/local.o $(plain_OBJS)
+	$(CC) -o $@ $^ $(LIBS)
 
 test: all headers
 	@set -e; for t in $(TESTS); do echo "== $$t"; SBX_GUARD=$(abspath $(BUILD))/sbx_guard $(BUILD)/asan/$$t; done

@@ -178,15 +178,19 @@ static void start_removal(release *r) {
     return;
   }
   removal *job = sbx_calloc(1, sizeof *job);
-  int rc = job != NULL ? sbx_work_start(r->op.loop, remove_workspace, on_removed, job, &err)
-                       : sbx_err_set(&err, SBX_ENOMEM, NULL);
-  if (rc != SBX_OK) {
-    sbx_free(job);
+  if (job == NULL) {
+    sbx_err_set(&err, SBX_ENOMEM, NULL);
     finish_release(r, &err);
     return;
   }
   job->release = r;
   job->workspace = sbx__workspace_ref(r->workspace);
+  if (sbx_work_start(r->op.loop, remove_workspace, on_removed, job, &err) != SBX_OK) {
+    sbx__workspace_unref(job->workspace);
+    sbx_free(job);
+    finish_release(r, &err);
+    return;
+  }
   r->removal = job;
 }
 
