@@ -52,7 +52,7 @@ import { SandboxError } from "./errors.js";
  * @typedef {object} NativeModule
  * @property {new (provider: string, optionsJson: string) => NativeHandle} Sandbox
  * @property {string} version
- * @property {() => void} abandon frees every sandbox of this thread at once
+ * @property {() => void} abandon ends every sandbox of this thread at once
  */
 
 /** @type {NativeModule | undefined} */

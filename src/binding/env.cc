@@ -2,7 +2,8 @@
  *
  * The end is an asynchronous cleanup hook: libuv handles can only be freed in later turns of the
  * loop, and Node aborts when it finds one left. The hook holds the environment until the core says
- * that it has closed everything.
+ * that it has closed everything. The main thread runs no hooks at process.exit(), so lib/ calls
+ * Abandon() from an 'exit' listener, in every thread.
  *
  * Invariant: once `dying_` is set, nothing here or in call.cc calls into JavaScript again. */
 #include "binding/env.h"
@@ -86,16 +87,24 @@ void AddonData::Remove(Sandbox *sandbox) {
   sandbox->next_ = sandbox->prev_ = nullptr;
 }
 
-void AddonData::Abandon() {
+void AddonData::Close() {
+  if (dying_)
+    return;
   dying_ = true;
   while (sandboxes_ != nullptr)
     sandboxes_->Release();
+  if (loop_ != nullptr)
+    sbx_loop_close(loop_, OnLoopClosed, this);
+}
+
+void AddonData::Abandon() {
+  Close();
+  if (loop_ != nullptr)
+    sbx_loop_run_ready(loop_);
 }
 
 void AddonData::OnCleanup(napi_async_cleanup_hook_handle, void *arg) {
-  auto *self = static_cast<AddonData *>(arg);
-  self->Abandon();
-  sbx_loop_close(self->loop_, OnLoopClosed, self);
+  static_cast<AddonData *>(arg)->Close();
 }
 
 void AddonData::OnLoopClosed(void *arg) {

@@ -31,13 +31,16 @@ public:
     return dying_;
   }
 
-  /* Marks the environment as dying and frees every sandbox. */
+  /* The process or the worker is about to end, and the loop may get no further turn: releases what
+   * can be released at once. */
   void Abandon();
 
   void Add(Sandbox *sandbox);
   void Remove(Sandbox *sandbox);
 
 private:
+  /* Marks the environment as dying, frees every sandbox and begins to close the loop. */
+  void Close();
   static void OnCleanup(napi_async_cleanup_hook_handle handle, void *arg);
   static void OnLoopClosed(void *arg);
   static void RunInScope(void *arg, void (*body)(void *), void *body_arg);

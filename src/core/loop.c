@@ -436,6 +436,14 @@ void sbx_loop_close(sbx_loop *loop, void (*closed)(void *arg), void *arg) {
     uv_async_send(&loop->wake);
 }
 
+void sbx_loop_run_ready(sbx_loop *loop) {
+  bool nested = loop->in_callback;
+  loop->in_callback = true;
+  while (loop->ready != NULL)
+    drain(loop);
+  loop->in_callback = nested;
+}
+
 void sbx_loop_hold(sbx_loop *loop) {
   loop->holds++;
   update_ref(loop);

@@ -77,6 +77,10 @@ int sbx_work_start(sbx_loop *loop, void (*run)(void *arg), void (*done)(void *ar
 void sbx_loop_hold(sbx_loop *loop);
 void sbx_loop_release(sbx_loop *loop);
 bool sbx_loop_is_closing(const sbx_loop *loop);
+/* Runs the ready list until it is empty, at once, even from inside a callback of ours. For a host
+ * whose process ends without a further turn of the loop: called after sbx_loop_close(), it releases
+ * all that needs no waiting. */
+void sbx_loop_run_ready(sbx_loop *loop);
 uv_loop_t *sbx_loop_uv(sbx_loop *loop);
 
 /* `scope(arg, body, body_arg)` is called around each draining of the ready list that has something
