@@ -29,9 +29,9 @@ export class LocalSandbox extends NativeSandbox {
     }
     checkNames(options, LOCAL_OPTIONS, "LocalSandbox");
     const given = checkObject(options, "LocalSandbox");
-    const own = ownOptions(given);
-    checkIsolation(given);
-    super({ provider: "local", providerId: "unix-local", options: given, own });
+    const knowing = checkIsolation(given);
+    super({ provider: "local", providerId: "unix-local", options: given, own: ownOptions(given) });
+    if (!knowing) warnOnce();
   }
 }
 
@@ -54,8 +54,8 @@ function ownOptions({ workspace, tempDir, env, inheritEnv, killGraceSeconds = 2,
 
 /** @param {unknown} env */
 function envObject(env) {
-  checkEnv(env);
-  return env;
+  const flat = checkEnv(env);
+  return Object.fromEntries(flat.flatMap((name, index) => (index % 2 ? [] : [[name, flat[index + 1]]])));
 }
 
 /** @param {unknown} value @param {string} name */
@@ -65,7 +65,11 @@ function checkAbsolute(value, name) {
   throw invalid(`\`${name}\` must be an absolute path: it begins with "/"`);
 }
 
-/** @param {Record<string, any>} options */
+/**
+ * Whether the user has said that isolation is not needed.
+ *
+ * @param {Record<string, any>} options
+ */
 function checkIsolation({ isolation = "best-effort", trusted = false }) {
   checkWord(isolation, ["none", "best-effort", "required"], "isolation");
   checkBoolean(trusted, "trusted");
@@ -76,7 +80,11 @@ function checkIsolation({ isolation = "best-effort", trusted = false }) {
       { code: "ERR_SANDBOX_ISOLATION_UNAVAILABLE", provider: "unix-local" },
     );
   }
-  if (warned || trusted || isolation === "none") return;
+  return trusted || isolation === "none";
+}
+
+function warnOnce() {
+  if (warned) return;
   warned = true;
   process.emitWarning(
     "LocalSandbox does not isolate: its commands have the privileges of this process. " +

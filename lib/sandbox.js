@@ -344,15 +344,14 @@ export class NativeSandbox {
   async #call(site, signal, begin) {
     if (signal?.aborted) throw signal.reason;
     const id = ++this.#lastCall;
-    const cancel = signal && (() => this.#handle.cancel(id));
-    if (cancel) signal.addEventListener("abort", cancel);
+    const unwatch = signal && watch(signal, () => this.#handle.cancel(id));
     try {
       return await begin(id);
     } catch (error) {
       if (!isNativeError(error)) throw error;
       throw signal?.aborted && error.code === "ERR_SANDBOX_CANCELED" ? signal.reason : this.#translate(error, site);
     } finally {
-      if (cancel) signal.removeEventListener("abort", cancel);
+      unwatch?.();
     }
   }
 
@@ -363,6 +362,38 @@ export class NativeSandbox {
   #translate(plain, site) {
     return errorFromNative({ ...plain, provider: plain.provider === null ? null : this.#providerId }, site);
   }
+}
+
+/**
+ * What each signal has to cancel. One listener per signal, since Node warns of a leak at eleven.
+ *
+ * @type {WeakMap<AbortSignal, Set<() => void>>}
+ */
+const watched = new WeakMap();
+
+/**
+ * Calls `cancel` when the signal is aborted.
+ *
+ * @param {AbortSignal} signal
+ * @param {() => void} cancel
+ * @returns {() => void} ends it
+ */
+function watch(signal, cancel) {
+  const cancels = watched.get(signal) ?? new Set();
+  if (cancels.size === 0) {
+    watched.set(signal, cancels);
+    signal.addEventListener("abort", onAbort);
+  }
+  cancels.add(cancel);
+  return () => {
+    cancels.delete(cancel);
+    if (cancels.size === 0) signal.removeEventListener("abort", onAbort);
+  };
+}
+
+/** @this {AbortSignal} */
+function onAbort() {
+  for (const cancel of watched.get(this) ?? []) cancel();
 }
 
 /**
