@@ -28,9 +28,8 @@ static int read_limit(uint64_t *out, const sbx_json *options, const char *name, 
   if (v == NULL)
     return SBX_OK;
   if (!sbx_json_int(v, 1, SBX__MAX_TIMEOUT_MS, &ms))
-    return sbx_err_set(err, SBX_EINVAL,
-                       "%s must be a whole number of milliseconds from 1 to %d (one day)", name,
-                       SBX__MAX_TIMEOUT_MS);
+    return sbx_err_set(err, SBX_EINVAL, "%s must be a whole number of milliseconds from 1 to %d",
+                       name, SBX__MAX_TIMEOUT_MS);
   *out = (uint64_t)ms;
   return SBX_OK;
 }

@@ -14,7 +14,9 @@
 
 #include "providers/provider.h"
 
-enum { SBX__MAX_TIMEOUT_MS = 24 * 60 * 60 * 1000 };
+/* In whole seconds what a signed 32-bit number of milliseconds holds: the longest limit that a
+ * SandboxAgent's contract allows. */
+enum { SBX__MAX_TIMEOUT_MS = 2147483000 };
 #define SBX__MAX_OUTPUT_BYTES ((size_t)1 << 30)
 #define SBX__MAX_READ_BYTES ((size_t)1 << 31)
 

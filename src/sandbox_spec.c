@@ -91,8 +91,7 @@ static int check_env(const sbx_exec_spec *spec, sbx_err *err) {
 static int check_limits(const sbx_exec_spec *spec, sbx_err *err) {
   if (spec->timeout_ms > SBX__MAX_TIMEOUT_MS && spec->timeout_ms != SBX_NO_TIMEOUT)
     return sbx_err_set(err, SBX_EINVAL,
-                       "a time limit of %llu ms is too long; give at most %d ms (one day), or no "
-                       "limit",
+                       "a time limit of %llu ms is too long; give at most %d ms, or no limit",
                        (unsigned long long)spec->timeout_ms, SBX__MAX_TIMEOUT_MS);
   if (spec->max_output_bytes > SBX__MAX_OUTPUT_BYTES)
     return sbx_err_set(err, SBX_EINVAL,

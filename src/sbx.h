@@ -184,7 +184,7 @@ typedef struct sbx_exec_spec {
   const sbx_env_var *env; /* added to the sandbox's own environment */
   size_t env_count;
   sbx_slice stdin_bytes;   /* empty: /dev/null */
-  uint64_t timeout_ms;     /* 0: the default; at most one day; SBX_NO_TIMEOUT: none */
+  uint64_t timeout_ms;     /* 0: the default; <= 2147483000; SBX_NO_TIMEOUT: none */
   size_t max_output_bytes; /* kept of each stream; 0: SBX_MAX_OUTPUT_BYTES_DEFAULT; <= 1 GiB */
   sbx_truncate truncate;
   bool merge_streams; /* both streams through one pipe: exact order, everything in `output` only */
