@@ -2,6 +2,7 @@
 // seeded from the manifest before the first call, and again before the next call after a loss.
 //
 // Invariant: no call runs in a workspace that is not seeded; who waits for seeding shares one attempt.
+import { constants } from "node:buffer";
 import { lstat, realpath } from "node:fs/promises";
 import path from "node:path";
 
@@ -94,7 +95,10 @@ export class LocalWorkspace extends Workspace {
    */
   constructor(options, manifest) {
     super(manifest);
-    this.#options = options;
+    const { maxOutputBytes } = options;
+    // More than one string can hold is no use to anybody.
+    const most = maxOutputBytes && Math.min(maxOutputBytes, constants.MAX_STRING_LENGTH);
+    this.#options = { ...options, maxOutputBytes: most };
   }
 
   /** @override */
