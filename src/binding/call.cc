@@ -174,7 +174,9 @@ void Call::RunOutputTask(sbx_task *task) {
 }
 
 void Call::DeliverOutput() {
-  while (chunks_ != nullptr && !addon_->IsDying()) {
+  /* A callback that ends the thread ends all calls, this one too: then only `addon` is left. */
+  AddonData *addon = addon_;
+  while (!addon->IsDying() && chunks_ != nullptr) {
     Chunk *chunk = chunks_;
     chunks_ = chunk->next;
     if (chunks_ == nullptr)

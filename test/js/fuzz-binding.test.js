@@ -4,6 +4,7 @@ import { spawn } from "node:child_process";
 import { describe, test } from "node:test";
 import { fileURLToPath } from "node:url";
 
+import { SANITIZER_ENV } from "../support/node.js";
 import { tempDir } from "../support/temp.js";
 
 const FIXTURE = fileURLToPath(new URL("./fixtures/fuzz-binding.js", import.meta.url));
@@ -15,7 +16,7 @@ describe("fuzz", { concurrency: 2 }, () => {
   for (const seed of seeds) {
     test(`seed ${seed}`, async (t) => {
       const child = spawn(process.execPath, ["--no-warnings", FIXTURE, String(seed), String(ROUNDS)], {
-        env: { PATH: process.env.PATH, TMPDIR: tempDir(t) },
+        env: { PATH: process.env.PATH, ...SANITIZER_ENV, TMPDIR: tempDir(t) },
         stdio: ["ignore", "pipe", "pipe"],
         timeout: HANG_MS,
         killSignal: "SIGKILL",

@@ -12,6 +12,11 @@ export const ROOT = path.resolve(import.meta.dirname, "../..");
 
 const NOBODY = 65534;
 
+/** What a process needs that loads an addon built with sanitizers; empty otherwise. */
+export const SANITIZER_ENV = Object.fromEntries(
+  Object.entries(process.env).filter(([name]) => /^(LD_PRELOAD|ASAN_OPTIONS|UBSAN_OPTIONS)$/.test(name)),
+);
+
 /**
  * Starts `source` (an ES module; `commonjs: true` for a script) with `cwd` inside the package, so that
  * `import "cloudsandbox"` finds it. The environment is PATH and what `env` adds.
@@ -23,7 +28,7 @@ export function startNode(source, { cwd = ROOT, env = {}, execPath = process.exe
   const type = commonjs ? "commonjs" : "module";
   const child = spawn(execPath, [...flags, `--input-type=${type}`, "-e", source], {
     cwd,
-    env: { PATH: process.env.PATH, ...env },
+    env: { PATH: process.env.PATH, ...SANITIZER_ENV, ...env },
     stdio: ["ignore", "pipe", "pipe"],
     ...(uid === undefined ? {} : { uid, gid: uid }),
   });
