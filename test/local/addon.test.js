@@ -133,7 +133,8 @@ describe("addon", { concurrency: 4 }, () => {
   test("C068 importing loads no binary and starts nothing; the first sandbox loads it", async () => {
     const { stdout, stderr } = await runNode(
       `const loaded = () => process.report.getReport().sharedObjects.filter((name) => /cloudsandbox\\.node$|libcurl/.test(name)).length;
-       const handles = () => process.getActiveResourcesInfo().length;
+       // Reading the modules' files may still be ending.
+       const handles = () => process.getActiveResourcesInfo().filter((name) => !/^(CloseReq|FSReq)/.test(name)).length;
        const before = handles();
        const { LocalSandbox, SandboxToolkit } = await import("cloudsandbox");
        await import("cloudsandbox/toolkits");
