@@ -249,7 +249,10 @@ function contentText(content) {
  */
 function explained(name, effect, cause) {
   const known = typeof cause?.mayHaveRun === "boolean" && typeof cause?.code === "string";
-  const text = String(cause?.message ?? cause).trim();
+  // The advice says again what such an ending says.
+  const text = String(cause?.message ?? cause)
+    .trim()
+    .replace(/; nothing was \w+\.?$/, "");
   const what = text.slice(0, MAX_REASON) + (/[.!?]$/.test(text) ? "" : ".");
   const message = `${name} failed: ${what} ${advice(effect, known ? cause : undefined)}`;
   const Kind = cause instanceof PathSecurityError ? PathSecurityError : SandboxError;
