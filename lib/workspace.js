@@ -59,7 +59,7 @@ class Workspace {
    * @returns {Promise<T>}
    */
   async use(signal, call) {
-    if (signal?.aborted) throw signal.reason;
+    if (checkSignal(signal)?.aborted) throw signal?.reason;
     const seeding = this.seeded();
     await unlessAborted(seeding, signal);
     try {

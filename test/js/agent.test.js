@@ -234,6 +234,13 @@ describe("remote", () => {
     assert.deepEqual(calls, [["start"]]);
   });
 
+  test("a signal that is none is refused in words", async () => {
+    const { agent, calls } = over();
+    await agent.start();
+    for (const signal of [{}, "stop", new AbortController()]) await coded(agent.shell("c", { signal }), "INVALID_ARG", /`signal`/);
+    assert.deepEqual(calls, [["start"]]);
+  });
+
   test("snapshots are the provider's business", async () => {
     const { agent } = over();
     await agent.start();
