@@ -1,0 +1,538 @@
+/* Tests of the local provider with real commands: what they get, what comes back, what is left.
+ *
+ * Processes that must end hold a named pipe open, so that its end can be awaited. */
+#include "support/local_fixture.h"
+
+#include <errno.h>
+#include <fcntl.h>
+#include <signal.h>
+#include <sys/stat.h>
+#include <unistd.h>
+
+static local_fixture *of(void **state) {
+  return *state;
+}
+
+/* ---- ends ---- */
+
+static void test_exit_codes(void **state) {
+  local_fixture *f = of(state);
+  local_result r;
+  local_assert_shell(f, "echo out; echo err >&2; exit 3", 3, "out\nerr\n");
+  local_assert_shell(f, "", 0, "");
+  local_assert_shell(f, "  # only a comment", 0, "");
+  local_assert_shell(f, "exit 255", 255, "");
+  sbx_exec_spec spec = local_shell("nosuchcmd_zz --flag");
+  local_exec(f, &r, &spec);
+  assert_int_equal(r.exec.exit_code, 127);
+  assert_non_null(strstr(r.output.ptr, "nosuchcmd_zz: not found"));
+  local_result_free(&r);
+  spec = local_shell("--version");
+  local_exec(f, &r, &spec);
+  assert_int_equal(r.exec.exit_code, 127);
+  assert_int_equal(r.exec.outcome, SBX_EXITED);
+  assert_int_equal(r.exec.termination, SBX_TERM_NONE);
+  assert_false(r.exec.background_killed);
+  local_result_free(&r);
+}
+
+static void test_signals(void **state) {
+  local_fixture *f = of(state);
+  static const struct {
+    const char *name;
+    int number;
+  } cases[] = {{"KILL", SIGKILL}, {"TERM", SIGTERM}, {"SEGV", SIGSEGV}, {"PIPE", SIGPIPE}};
+  for (size_t i = 0; i < COUNT(cases); i++) {
+    local_result r;
+    char text[32], name[16];
+    snprintf(text, sizeof text, "kill -%s $$", cases[i].name);
+    snprintf(name, sizeof name, "SIG%s", cases[i].name);
+    sbx_exec_spec spec = local_shell(text);
+    local_exec(f, &r, &spec);
+    assert_int_equal(r.exec.outcome, SBX_SIGNALLED);
+    assert_int_equal(r.exec.exit_code, 128 + cases[i].number);
+    assert_string_equal(r.exec.signal_name, name);
+    local_result_free(&r);
+  }
+}
+
+static void exec_argv(local_fixture *f, local_result *r, const char *const *argv) {
+  sbx_slice items[8];
+  sbx_exec_spec spec = {.kind = SBX_EXEC_ARGV, .argv = items};
+  for (; argv[spec.argc] != NULL; spec.argc++)
+    items[spec.argc] = sbx_slice_str(argv[spec.argc]);
+  local_begin(f, r, &spec, false);
+  local_await(f, r);
+}
+
+static void test_argv_without_a_shell(void **state) {
+  local_fixture *f = of(state);
+  local_result r;
+  exec_argv(f, &r, (const char *[]){"printf", "[%s]", "", "a  b", "$HOME", "`id`", "-x", NULL});
+  assert_slice(sbx_buf_slice(&r.out), LIT("[][a  b][$HOME][`id`][-x]"));
+  local_result_free(&r);
+  exec_argv(f, &r, (const char *[]){"nosuch_zz", NULL});
+  assert_int_equal(r.exec.exit_code, 127);
+  assert_slice(sbx_buf_slice(&r.error), LIT("nosuch_zz: not found\n"));
+  assert_slice(sbx_buf_slice(&r.out), LIT(""));
+  local_result_free(&r);
+  exec_argv(f, &r, (const char *[]){"/etc/passwd", NULL});
+  assert_int_equal(r.exec.exit_code, 126);
+  assert_slice(sbx_buf_slice(&r.error), LIT("/etc/passwd: permission denied\n"));
+  local_result_free(&r);
+
+  char *huge = calloc(1, 300001);
+  memset(huge, 'x', 300000);
+  exec_argv(f, &r, (const char *[]){"true", huge, NULL});
+  assert_int_equal(r.err.code, SBX_ETOOBIG);
+  assert_false(r.err.may_have_run);
+  local_result_free(&r);
+  free(huge);
+}
+
+/* ---- code and text ---- */
+
+static void test_code_is_literal(void **state) {
+  local_fixture *f = of(state);
+  local_result r;
+  sbx_exec_spec spec = local_code(
+      SBX_LANG_PYTHON, "print('''a\"b'c `id` $HOME\\\\n\t''')\nfor i in range(2):\n  print(i)\n");
+  local_exec(f, &r, &spec);
+  assert_slice(sbx_buf_slice(&r.output), LIT("a\"b'c `id` $HOME\\n\t\n0\n1\n"));
+  local_result_free(&r);
+  spec = local_code(SBX_LANG_NODE, "console.log(`a\"b'c $HOME \\\\n\t`)");
+  local_exec(f, &r, &spec);
+  assert_slice(sbx_buf_slice(&r.output), LIT("a\"b'c $HOME \\n\t\n"));
+  local_result_free(&r);
+  spec = local_code(SBX_LANG_PYTHON, "print('a')\n1/0");
+  local_exec(f, &r, &spec);
+  assert_int_equal(r.exec.exit_code, 1);
+  assert_slice(sbx_buf_slice(&r.out), LIT("a\n"));
+  assert_non_null(strstr(r.error.ptr, "ZeroDivisionError"));
+  local_result_free(&r);
+  spec = local_code(SBX_LANG_PYTHON, "input()");
+  local_exec(f, &r, &spec);
+  assert_int_equal(r.exec.exit_code, 1);
+  assert_non_null(strstr(r.error.ptr, "EOFError"));
+  local_result_free(&r);
+  spec = local_code(SBX_LANG_PYTHON, "");
+  local_exec(f, &r, &spec);
+  assert_int_equal(r.exec.exit_code, 0);
+  local_result_free(&r);
+}
+
+/* `head` + 400000 times 'a' + `tail`, as large as no argument may be. */
+static char *large_text(const char *head, const char *tail) {
+  size_t head_len = strlen(head), size = head_len + 400000 + strlen(tail) + 1;
+  char *text = malloc(size);
+  snprintf(text, size, "%s", head);
+  memset(text + head_len, 'a', 400000);
+  snprintf(text + head_len + 400000, size - head_len - 400000, "%s", tail);
+  return text;
+}
+
+static void test_large_code_and_text(void **state) {
+  local_fixture *f = of(state);
+  local_result r;
+  static const struct {
+    sbx_exec_kind kind;
+    sbx_language language;
+    const char *head, *tail;
+    int code;
+    const char *output;
+  } cases[] = {
+      {SBX_EXEC_CODE, SBX_LANG_PYTHON, "x = '", "'\nprint(len(x))", 0, "400000\n"},
+      {SBX_EXEC_CODE, SBX_LANG_NODE, "let x = '", "'\nconsole.log(x.length)", 0, "400000\n"},
+      {SBX_EXEC_SHELL, SBX_LANG_NODE, "x='", "'; echo ${#x}; exit 3", 3, "400000\n"},
+      {SBX_EXEC_SHELL, SBX_LANG_NODE, "#", "\necho $0; ls /proc/self/fd", 0,
+       "/bin/sh\n0\n1\n2\n3\n"},
+      {SBX_EXEC_SHELL, SBX_LANG_NODE, "x='", "'\nreturn 4; echo no", 4, ""},
+      {SBX_EXEC_SHELL, SBX_LANG_NODE, "x='", "'\nkill -9 $$", 137, ""},
+      {SBX_EXEC_SHELL, SBX_LANG_NODE, "# ", "\nfalse", 1, ""},
+  };
+  for (size_t i = 0; i < COUNT(cases); i++) {
+    char *text = large_text(cases[i].head, cases[i].tail);
+    sbx_exec_spec spec = {
+        .kind = cases[i].kind, .language = cases[i].language, .text = sbx_slice_str(text)};
+    local_exec(f, &r, &spec);
+    free(text);
+    assert_slice(sbx_buf_slice(&r.output), sbx_slice_str(cases[i].output));
+    assert_int_equal(r.exec.exit_code, cases[i].code);
+    local_result_free(&r);
+  }
+}
+
+/* ---- stdin ---- */
+
+static void test_stdin_is_empty(void **state) {
+  local_fixture *f = of(state);
+  local_assert_shell(f, "cat", 0, "");
+  local_assert_shell(f, "read x; echo got=$x", 0, "got=\n");
+  local_assert_shell(f, "cat /dev/tty 2>/dev/null || echo no terminal", 0, "no terminal\n");
+}
+
+static void test_stdin_bytes(void **state) {
+  local_fixture *f = of(state);
+  local_result r;
+  size_t size = 5 * 1000 * 1000;
+  char *bytes = malloc(size);
+  for (size_t i = 0; i < size; i++)
+    bytes[i] = (char)(i * 7 % 256);
+  sbx_exec_spec spec = local_shell("cat");
+  spec.stdin_bytes = sbx_slice_of(bytes, size);
+  spec.max_output_bytes = size;
+  local_exec(f, &r, &spec);
+  assert_slice(sbx_buf_slice(&r.out), spec.stdin_bytes);
+  local_result_free(&r);
+  free(bytes);
+
+  spec = local_code(SBX_LANG_PYTHON, "print(input() + '!')");
+  spec.stdin_bytes = LIT("line\n");
+  local_exec(f, &r, &spec);
+  assert_slice(sbx_buf_slice(&r.out), LIT("line!\n"));
+  local_result_free(&r);
+  spec = local_code(SBX_LANG_NODE, "console.log(require('fs').readFileSync(0, 'utf8') + '!')");
+  spec.stdin_bytes = LIT("text");
+  local_exec(f, &r, &spec);
+  assert_slice(sbx_buf_slice(&r.out), LIT("text!\n"));
+  local_result_free(&r);
+
+  char *text = large_text("x = '", "'");
+  spec = local_code(SBX_LANG_PYTHON, text);
+  spec.stdin_bytes = LIT("x");
+  local_begin(f, &r, &spec, false);
+  local_await(f, &r);
+  assert_int_equal(r.err.code, SBX_ETOOBIG);
+  assert_non_null(strstr(r.err.message, "write the code to a file"));
+  assert_false(r.err.may_have_run);
+  local_result_free(&r);
+  free(text);
+}
+
+/* ---- output ---- */
+
+static void test_output_is_bytes(void **state) {
+  local_fixture *f = of(state);
+  local_result r;
+  sbx_exec_spec spec = local_shell("printf 'a\\0b\\377\\r\\nc\\rd\\n'; printf '\\360\\237';"
+                                   " sleep 0.05; printf '\\230\\200'");
+  local_exec(f, &r, &spec);
+  assert_slice(sbx_buf_slice(&r.output), LIT("a\0b\377\r\nc\rd\n\360\237\230\200"));
+  local_result_free(&r);
+}
+
+static void test_streams_apart_and_merged(void **state) {
+  local_fixture *f = of(state);
+  local_result r;
+  sbx_exec_spec spec =
+      local_shell("i=0; while [ $i -lt 200 ]; do echo o$i; echo e$i >&2; i=$((i+1)); done");
+  spec.merge_streams = true;
+  local_exec(f, &r, &spec);
+  sbx_buf expected;
+  sbx_buf_init(&expected, 100000);
+  for (int i = 0; i < 200; i++)
+    sbx_buf_appendf(&expected, "o%d\ne%d\n", i, i);
+  assert_slice(sbx_buf_slice(&r.output), sbx_buf_slice(&expected));
+  assert_int_equal(r.out.len + r.error.len, 0);
+  local_result_free(&r);
+  sbx_buf_deinit(&expected);
+  spec = local_shell("echo out; echo err >&2; echo out2");
+  local_exec(f, &r, &spec);
+  assert_slice(sbx_buf_slice(&r.out), LIT("out\nout2\n"));
+  assert_slice(sbx_buf_slice(&r.error), LIT("err\n"));
+  assert_int_equal(r.output.len, 13);
+  local_result_free(&r);
+}
+
+static void test_a_flood_is_bounded_and_counted(void **state) {
+  local_fixture *f = of(state);
+  for (int merged = 0; merged < 2; merged++) {
+    for (int tail = 0; tail < 2; tail++) {
+      local_result r;
+      sbx_exec_spec spec = local_shell("head -c 20000000 /dev/zero | tr '\\0' x; echo; exit 5");
+      spec.merge_streams = merged != 0;
+      spec.truncate = tail ? SBX_KEEP_HEAD_AND_TAIL : SBX_KEEP_HEAD;
+      spec.max_output_bytes = 1000;
+      local_exec(f, &r, &spec);
+      assert_int_equal(r.exec.exit_code, 5);
+      assert_int_equal(r.output.len, 1000);
+      assert_int_equal(r.exec.output.dropped, 20000001 - 1000);
+      assert_int_equal(r.output.ptr[999], tail ? '\n' : 'x');
+      local_result_free(&r);
+    }
+  }
+}
+
+static void test_a_listener_sees_everything(void **state) {
+  local_fixture *f = of(state);
+  local_result r;
+  sbx_exec_spec spec = local_shell("seq 1 200000");
+  spec.max_output_bytes = 10;
+  local_begin(f, &r, &spec, true);
+  local_await(f, &r);
+  assert_int_equal(r.output.len, 10);
+  assert_int_equal(r.streamed.len, 1288895);
+  assert_int_equal(r.exec.output.dropped, 1288885);
+  assert_slice(sbx_slice_skip(sbx_buf_slice(&r.streamed), r.streamed.len - 8), LIT("\n200000\n"));
+  local_result_free(&r);
+}
+
+/* ---- environment and directory ---- */
+
+static void test_the_environment_is_what_was_named(void **state) {
+  local_fixture *f = of(state);
+  local_result r;
+  char expected[4096];
+  static const char *const cleared[] = {"LANG", "LC_ALL", "TZ"};
+  setenv("SECRET_X", "1", 1);
+  setenv("E2B_API_KEY", "k", 1);
+  setenv("WANTED", "w w", 1);
+  setenv("ALSO", "a", 1);
+  for (size_t i = 0; i < COUNT(cleared); i++)
+    unsetenv(cleared[i]);
+  local_options(f, "\"inheritEnv\":[\"WANTED\",\"ALSO\",\"ABSENT\"],"
+                   "\"env\":{\"A\":\"1\",\"B\":\"\",\"ALSO\":\"over\"}");
+  sbx_env_var vars[] = {{LIT("B"), LIT("2")}, {LIT("C"), LIT("x\ny=$HOME")}, {LIT("C"), LIT("3")}};
+  sbx_slice argv[] = {LIT("env")};
+  sbx_exec_spec spec = {
+      .kind = SBX_EXEC_ARGV, .argv = argv, .argc = 1, .env = vars, .env_count = COUNT(vars)};
+  local_exec(f, &r, &spec);
+  snprintf(expected, sizeof expected,
+           "PATH=%s\nTERM=dumb\nLANG=C.UTF-8\nWANTED=w w\nALSO=over\nA=1\nHOME=%s\nB=2\nC=3\n",
+           getenv("PATH"), sbx_sandbox_id(f->sb));
+  assert_slice(sbx_buf_slice(&r.output), sbx_slice_str(expected));
+  local_result_free(&r);
+
+  setenv("LANG", "de_DE.utf8", 1);
+  setenv("TZ", "UTC", 1);
+  local_options(f, "\"env\":{\"HOME\":\"/elsewhere\",\"TERM\":\"xterm\"}");
+  spec.env_count = 0;
+  local_exec(f, &r, &spec);
+  snprintf(expected, sizeof expected, "PATH=%s\nTERM=xterm\nLANG=de_DE.utf8\nTZ=UTC\nHOME=%s\n",
+           getenv("PATH"), "/elsewhere");
+  assert_slice(sbx_buf_slice(&r.output), sbx_slice_str(expected));
+  local_result_free(&r);
+  unsetenv("LANG");
+  unsetenv("TZ");
+}
+
+static void test_programs_are_searched_in_the_commands_path(void **state) {
+  local_fixture *f = of(state);
+  local_result r;
+  sbx_env_var path = {LIT("PATH"), LIT("/no/such")};
+  sbx_exec_spec spec = local_code(SBX_LANG_PYTHON, "print(1)");
+  spec.env = &path;
+  spec.env_count = 1;
+  local_exec(f, &r, &spec);
+  assert_int_equal(r.exec.exit_code, 127);
+  assert_slice(sbx_buf_slice(&r.output), LIT("python3: not found\n"));
+  local_result_free(&r);
+}
+
+static void assert_cwd_fails(local_fixture *f, const char *cwd, int code) {
+  local_result r;
+  sbx_exec_spec spec = local_shell("touch ran");
+  spec.cwd = sbx_slice_str(cwd);
+  local_begin(f, &r, &spec, false);
+  local_await(f, &r);
+  assert_int_equal(r.err.code, code);
+  assert_non_null(strstr(r.err.message, cwd));
+  assert_false(r.err.may_have_run);
+  local_result_free(&r);
+}
+
+static void test_working_directory(void **state) {
+  local_fixture *f = of(state);
+  local_result r;
+  char expected[256];
+  local_assert_shell(f, "mkdir -p sub/dir; touch file; ln -s .. up; pwd > id", 0, "");
+  sbx_exec_spec spec = local_shell("pwd");
+  spec.cwd = LIT("sub/dir");
+  local_exec(f, &r, &spec);
+  snprintf(expected, sizeof expected, "%s/sub/dir\n", sbx_sandbox_id(f->sb));
+  assert_slice(sbx_buf_slice(&r.output), sbx_slice_str(expected));
+  local_result_free(&r);
+  assert_cwd_fails(f, "absent", SBX_ENOTFOUND);
+  assert_cwd_fails(f, "file", SBX_EINVAL);
+  assert_cwd_fails(f, "../..", SBX_EPATH);
+  assert_cwd_fails(f, "/etc", SBX_EPATH);
+  assert_cwd_fails(f, "up", SBX_EPATH);
+}
+
+static void test_no_descriptor_is_inherited(void **state) {
+  local_fixture *f = of(state);
+  int leak = open("/dev/null", O_RDONLY);
+  local_assert_shell(f, "ls /proc/self/fd", 0, "0\n1\n2\n3\n"); /* 3 is ls reading the folder */
+  close(leak);
+}
+
+/* ---- ends that are not the command's own ---- */
+
+static void test_a_timeout_ends_a_stubborn_tree(void **state) {
+  local_fixture *f = of(state);
+  local_result r;
+  local_options(f, "\"killGraceMs\":50");
+  sbx_exec_spec spec =
+      local_shell("trap '' TERM INT HUP; echo before; setsid sleep 300 &"
+                  "(setsid sleep 300 >/dev/null 2>&1 &); while :; do sleep 1; done");
+  spec.timeout_ms = 150;
+  local_exec(f, &r, &spec);
+  assert_int_equal(r.exec.outcome, SBX_TIMED_OUT);
+  assert_int_equal(r.exec.exit_code, 124);
+  assert_int_equal(r.exec.termination, SBX_TERM_CONFIRMED);
+  assert_slice(sbx_buf_slice(&r.output), LIT("before\n"));
+  local_result_free(&r);
+}
+
+static void test_a_timeout_asks_first(void **state) {
+  local_fixture *f = of(state);
+  local_result r;
+  local_options(f, "\"killGraceMs\":3000");
+  sbx_exec_spec spec = local_shell("trap 'echo cleaned; exit 0' TERM; echo ready; "
+                                   "while :; do sleep 0.01; done");
+  spec.timeout_ms = 200;
+  spec.merge_streams = true;
+  local_exec(f, &r, &spec);
+  assert_int_equal(r.exec.outcome, SBX_TIMED_OUT);
+  assert_int_equal(r.exec.termination, SBX_TERM_CONFIRMED);
+  assert_non_null(strstr(r.output.ptr, "cleaned\n"));
+  local_result_free(&r);
+}
+
+static void test_cancel(void **state) {
+  local_fixture *f = of(state);
+  local_result r;
+  local_options(f, "\"killGraceMs\":0");
+  sbx_exec_spec spec = local_shell("trap '' TERM; echo ready; kill -STOP $$; sleep 300");
+  local_begin(f, &r, &spec, true);
+  local_await_output(f, &r, "ready\n");
+  sbx_call_cancel(r.call);
+  local_await(f, &r);
+  assert_int_equal(r.exec.outcome, SBX_CANCELLED);
+  assert_int_equal(r.exec.exit_code, 130);
+  assert_int_equal(r.exec.termination, SBX_TERM_CONFIRMED);
+  local_result_free(&r);
+  local_assert_shell(f, "echo still here", 0, "still here\n");
+}
+
+/* ---- what a command leaves behind ---- */
+
+/* Waits until no process has the pipe open for writing. */
+static void await_pipe_end(int fd) {
+  char byte;
+  fcntl(fd, F_SETFL, 0);
+  assert_int_equal(read(fd, &byte, 1), 0);
+  close(fd);
+}
+
+/* Runs text that keeps "$P" open as descriptor 7 in whatever it leaves behind. */
+static void assert_rest_is_killed(local_fixture *f, const char *text, const char *output) {
+  local_result r;
+  char path[128];
+  snprintf(path, sizeof path, "%s/pipe", f->base);
+  assert_int_equal(mkfifo(path, 0600), 0);
+  int fd = open(path, O_RDONLY | O_NONBLOCK | O_CLOEXEC);
+  sbx_env_var var = {LIT("P"), sbx_slice_str(path)};
+  sbx_exec_spec spec = local_shell(text);
+  spec.env = &var;
+  spec.env_count = 1;
+  local_exec(f, &r, &spec);
+  assert_int_equal(r.exec.exit_code, 0);
+  assert_true(r.exec.background_killed);
+  assert_slice(sbx_buf_slice(&r.output), sbx_slice_str(output));
+  local_result_free(&r);
+  await_pipe_end(fd);
+  unlink(path);
+}
+
+static void test_background_processes_are_ended(void **state) {
+  local_fixture *f = of(state);
+  assert_rest_is_killed(f, "exec 7>$P; sleep 300 & echo done", "done\n");
+  assert_rest_is_killed(f, "exec 7>$P; sleep 300 >/dev/null 2>&1 & echo done", "done\n");
+  assert_rest_is_killed(f, "exec 7>$P; setsid sleep 300 & echo done", "done\n");
+  assert_rest_is_killed(f,
+                        "exec 7>$P; (setsid sh -c 'trap \"\" TERM HUP; sleep 300; :' "
+                        ">/dev/null 2>&1 &); echo done",
+                        "done\n");
+}
+
+static void test_the_rest_may_write_for_a_short_time(void **state) {
+  local_fixture *f = of(state);
+  local_result r;
+  sbx_exec_spec spec = local_shell("(sleep 0.05; echo late) & echo early");
+  local_exec(f, &r, &spec);
+  assert_slice(sbx_buf_slice(&r.output), LIT("early\nlate\n"));
+  assert_false(r.exec.background_killed);
+  local_result_free(&r);
+  /* One that floods is ended with the others. */
+  spec = local_shell("yes & exit 6");
+  spec.max_output_bytes = 100;
+  local_exec(f, &r, &spec);
+  assert_int_equal(r.exec.exit_code, 6);
+  assert_true(r.exec.background_killed);
+  local_result_free(&r);
+}
+
+static void test_closed_streams_are_not_the_end(void **state) {
+  local_fixture *f = of(state);
+  local_assert_shell(f, "exec >&- 2>&-; sleep 0.05; exit 8", 8, "");
+}
+
+static void test_many_at_once(void **state) {
+  local_fixture *f = of(state);
+  enum { COUNT_AT_ONCE = 200 };
+  local_result *results = calloc(COUNT_AT_ONCE, sizeof *results);
+  local_start(f);
+  size_t fds = local_count_fds();
+  for (int i = 0; i < COUNT_AT_ONCE; i++) {
+    char text[64];
+    snprintf(text, sizeof text, "echo %d; exit %d", i, i % 7);
+    sbx_exec_spec spec = local_shell(text);
+    spec.merge_streams = true;
+    local_begin(f, &results[i], &spec, false);
+  }
+  for (int i = 0; i < COUNT_AT_ONCE; i++) {
+    local_await(f, &results[i]);
+    assert_int_equal(results[i].err.code, SBX_OK);
+    assert_int_equal(results[i].exec.exit_code, i % 7);
+    assert_int_equal(strtol(results[i].output.ptr, NULL, 10), i);
+    local_result_free(&results[i]);
+  }
+  free(results);
+  assert_int_equal(local_count_fds(), fds);
+  /* Of the helper's children only the guard of this command is left. */
+  local_assert_shell(f,
+                     "set -- $(cat /proc/$PPID/stat); h=$4; while set -- $(cat /proc/$h/task/$h/"
+                     "children); [ $# -gt 1 ]; do sleep 0.01; done; echo $#",
+                     0, "1\n");
+}
+
+#define TEST(name) cmocka_unit_test_setup_teardown(name, local_setup, local_teardown)
+
+int main(void) {
+  const struct CMUnitTest tests[] = {
+      TEST(test_exit_codes),
+      TEST(test_signals),
+      TEST(test_argv_without_a_shell),
+      TEST(test_code_is_literal),
+      TEST(test_large_code_and_text),
+      TEST(test_stdin_is_empty),
+      TEST(test_stdin_bytes),
+      TEST(test_output_is_bytes),
+      TEST(test_streams_apart_and_merged),
+      TEST(test_a_flood_is_bounded_and_counted),
+      TEST(test_a_listener_sees_everything),
+      TEST(test_the_environment_is_what_was_named),
+      TEST(test_programs_are_searched_in_the_commands_path),
+      TEST(test_working_directory),
+      TEST(test_no_descriptor_is_inherited),
+      TEST(test_a_timeout_ends_a_stubborn_tree),
+      TEST(test_a_timeout_asks_first),
+      TEST(test_cancel),
+      TEST(test_background_processes_are_ended),
+      TEST(test_the_rest_may_write_for_a_short_time),
+      TEST(test_closed_streams_are_not_the_end),
+      TEST(test_many_at_once),
+  };
+  return cmocka_run_group_tests_name("local", tests, NULL, NULL);
+}
