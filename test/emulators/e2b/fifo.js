@@ -1,0 +1,78 @@
+// Real pipes for child processes. Node connects its children by socket pairs, on which a command cannot
+// open /dev/stderr again; a sandbox's commands write to pipes, so the emulator makes them: FIFOs, opened
+// at both ends and unlinked before anybody sees them.
+// @ts-check
+import { execFile } from "node:child_process";
+import { constants, close, open, unlink } from "node:fs";
+import net from "node:net";
+import path from "node:path";
+import { promisify } from "node:util";
+
+const openFile = promisify(open);
+const closeFile = promisify(close);
+const unlinkFile = promisify(unlink);
+const run = promisify(execFile);
+const BATCH = 24;
+
+export class PipeMaker {
+  #directory;
+  #serial = 0;
+  /** @type {string[]} */
+  #ready = [];
+  /** @type {Promise<void> | undefined} */
+  #filling;
+
+  /** @param {string} directory must exist */
+  constructor(directory) {
+    this.#directory = directory;
+  }
+
+  /**
+   * A pipe that a child writes into.
+   * @returns {Promise<{ childFd: number, readable: net.Socket }>}
+   */
+  async output() {
+    const name = await this.#take();
+    const readFd = await openFile(name, constants.O_RDONLY | constants.O_NONBLOCK);
+    const childFd = await openFile(name, constants.O_WRONLY);
+    await unlinkFile(name);
+    return { childFd, readable: new net.Socket({ fd: readFd, readable: true, writable: false }) };
+  }
+
+  /**
+   * A pipe that a child reads from.
+   * @returns {Promise<{ childFd: number, writable: net.Socket }>}
+   */
+  async input() {
+    const name = await this.#take();
+    // The reading end must block, as a child expects of its standard input; opened for both, it
+    // needs no writer yet. It is then opened again read-only, so that the child holds no writing end.
+    const both = await openFile(name, constants.O_RDWR);
+    const childFd = await openFile(name, constants.O_RDONLY);
+    const writeFd = await openFile(name, constants.O_WRONLY | constants.O_NONBLOCK);
+    await closeFile(both);
+    await unlinkFile(name);
+    return { childFd, writable: new net.Socket({ fd: writeFd, readable: false, writable: true }) };
+  }
+
+  /** @param {number[]} fds */
+  static async close(fds) {
+    await Promise.all(fds.map((fd) => closeFile(fd)));
+  }
+
+  async #take() {
+    for (;;) {
+      const name = this.#ready.pop();
+      if (name) return name;
+      this.#filling ??= this.#fill();
+      await this.#filling;
+    }
+  }
+
+  async #fill() {
+    const names = Array.from({ length: BATCH }, () => path.join(this.#directory, `pipe${(this.#serial += 1)}`));
+    await run("mkfifo", ["-m", "600", ...names]);
+    this.#ready.push(...names);
+    this.#filling = undefined;
+  }
+}
