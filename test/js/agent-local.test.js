@@ -100,7 +100,7 @@ describe("clones", { concurrency: 4 }, () => {
 
   test("paths that leave, control characters", async (t) => {
     const repo = plain(t);
-    for (const target of ["../x", "a/../../x", "/tmp/x", "a\0b", "a\nb"]) {
+    for (const target of ["../x", "a/../../x", "/etc/x", "a\0b", "a\nb"]) {
       const error = await rejection(make(t, { workspace: { gitClones: [{ repo, path: target }] } }).start());
       assert.equal(error.name, "PathSecurityError", target);
     }
