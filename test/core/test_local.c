@@ -3,10 +3,8 @@
  * Processes that must end hold a named pipe open, so that its end can be awaited. */
 #include "support/local_fixture.h"
 
-#include <errno.h>
 #include <fcntl.h>
 #include <signal.h>
-#include <sys/stat.h>
 #include <unistd.h>
 
 static local_fixture *of(void **state) {
@@ -417,21 +415,11 @@ static void test_cancel(void **state) {
 
 /* ---- what a command leaves behind ---- */
 
-/* Waits until no process has the pipe open for writing. */
-static void await_pipe_end(int fd) {
-  char byte;
-  fcntl(fd, F_SETFL, 0);
-  assert_int_equal(read(fd, &byte, 1), 0);
-  close(fd);
-}
-
 /* Runs text that keeps "$P" open as descriptor 7 in whatever it leaves behind. */
 static void assert_rest_is_killed(local_fixture *f, const char *text, const char *output) {
   local_result r;
   char path[128];
-  snprintf(path, sizeof path, "%s/pipe", f->base);
-  assert_int_equal(mkfifo(path, 0600), 0);
-  int fd = open(path, O_RDONLY | O_NONBLOCK | O_CLOEXEC);
+  int fd = local_make_pipe(f, path, sizeof path);
   sbx_env_var var = {LIT("P"), sbx_slice_str(path)};
   sbx_exec_spec spec = local_shell(text);
   spec.env = &var;
@@ -441,8 +429,7 @@ static void assert_rest_is_killed(local_fixture *f, const char *text, const char
   assert_true(r.exec.background_killed);
   assert_slice(sbx_buf_slice(&r.output), sbx_slice_str(output));
   local_result_free(&r);
-  await_pipe_end(fd);
-  unlink(path);
+  local_await_pipe_end(fd, path);
 }
 
 static void test_background_processes_are_ended(void **state) {

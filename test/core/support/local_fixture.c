@@ -3,6 +3,7 @@
 
 #include <dirent.h>
 #include <errno.h>
+#include <fcntl.h>
 #include <ftw.h>
 #include <sys/stat.h>
 #include <sys/wait.h>
@@ -79,6 +80,10 @@ static int remove_one(const char *path, const struct stat *st, int type, struct 
   return remove(path);
 }
 
+void local_remove_tree(const char *path) {
+  nftw(path, remove_one, 16, FTW_DEPTH | FTW_PHYS);
+}
+
 int local_teardown(void **state) {
   local_fixture *f = *state;
   sbx_alloc_fail_at(0, false);
@@ -89,7 +94,7 @@ int local_teardown(void **state) {
   assert_int_equal(waitpid(-1, NULL, WNOHANG), -1);
   assert_int_equal(errno, ECHILD);
   size_t left = local_count_entries(f->base);
-  nftw(f->base, remove_one, 16, FTW_DEPTH | FTW_PHYS);
+  local_remove_tree(f->base);
   assert_int_equal(left, 0);
   assert_int_equal(local_count_fds(), f->fds);
   assert_int_equal(sbx_alloc_live(), 0);
@@ -158,6 +163,15 @@ static void on_read(void *arg, const sbx_err *err, const sbx_slice *bytes) {
   r->missing = err == NULL && bytes == NULL;
   if (bytes != NULL)
     sbx_buf_append_slice(&r->output, *bytes);
+}
+
+/* Paths, one a line. */
+static void on_list(void *arg, const sbx_err *err, const sbx_entry *entries, size_t count) {
+  local_result *r = arg;
+  note_err(r, err);
+  r->count = count;
+  for (size_t i = 0; i < count; i++)
+    sbx_buf_appendf(&r->output, "%s %d\n", entries[i].path, (int)entries[i].size);
 }
 
 /* ---- calls ---- */
@@ -249,10 +263,39 @@ int local_write(local_fixture *f, local_result *r, const char *path, sbx_slice b
   return r->err.code;
 }
 
-int local_read(local_fixture *f, local_result *r, const char *path) {
+void local_begin_read(local_fixture *f, local_result *r, const char *path) {
   init_result(f, r);
   assert_int_equal(sbx_sandbox_read(f->sb, sbx_slice_str(path), 0, on_read, r, &r->call, NULL),
                    SBX_OK);
+}
+
+int local_read(local_fixture *f, local_result *r, const char *path) {
+  local_begin_read(f, r, path);
   local_await(f, r);
   return r->err.code;
+}
+
+int local_list(local_fixture *f, local_result *r, size_t max_entries) {
+  init_result(f, r);
+  assert_int_equal(sbx_sandbox_list(f->sb, max_entries, on_list, r, &r->call, NULL), SBX_OK);
+  local_await(f, r);
+  return r->err.code;
+}
+
+/* ---- pipes ---- */
+
+int local_make_pipe(local_fixture *f, char *path, size_t size) {
+  snprintf(path, size, "%s/pipe", f->base);
+  assert_int_equal(mkfifo(path, 0600), 0);
+  int fd = open(path, O_RDONLY | O_NONBLOCK | O_CLOEXEC);
+  assert_true(fd >= 0);
+  return fd;
+}
+
+void local_await_pipe_end(int fd, const char *path) {
+  char byte;
+  fcntl(fd, F_SETFL, 0);
+  assert_int_equal(read(fd, &byte, 1), 0);
+  close(fd);
+  unlink(path);
 }

@@ -60,8 +60,17 @@ void local_start(local_fixture *f);
 int local_close(local_fixture *f);
 int local_write(local_fixture *f, local_result *r, const char *path, sbx_slice bytes);
 int local_read(local_fixture *f, local_result *r, const char *path);
+void local_begin_read(local_fixture *f, local_result *r, const char *path);
+int local_list(local_fixture *f, local_result *r, size_t max_entries);
+
+/* Makes a named pipe in the test's directory and opens it for reading. A command that opens it for
+ * writing passes it on to what it leaves behind. */
+int local_make_pipe(local_fixture *f, char *path, size_t size);
+/* Waits until no process has the pipe open for writing; closes and removes it. */
+void local_await_pipe_end(int fd, const char *path);
 
 size_t local_count_fds(void);
 size_t local_count_entries(const char *path);
+void local_remove_tree(const char *path);
 
 #endif
