@@ -17,6 +17,8 @@ import { Exchange } from "./exchange.js";
  * @property {string} [host]
  * @property {{ key: string | Buffer, cert: string | Buffer }} [tls] serves h2 and HTTP/1.1 by ALPN
  * @property {boolean} [noContinue] never answers "Expect: 100-continue"
+ * @property {boolean} [upgrades] a handler may accept an upgrade (HTTP/1.1) by `exchange.upgrade`; without
+ *   this such a request is like any other
  */
 
 /**
@@ -88,7 +90,7 @@ export class Engine {
    * @param {ListenOptions} options
    * @returns {Promise<{ url: string, port: number }>}
    */
-  async listen({ name, handler, route, port = 0, host = "127.0.0.1", tls, noContinue = false }) {
+  async listen({ name, handler, route, port = 0, host = "127.0.0.1", tls, noContinue = false, upgrades = false }) {
     this.connections[name] ??= 0;
     const server = tls
       ? http2.createSecureServer({ ...tls, allowHTTP1: true })
@@ -113,6 +115,17 @@ export class Engine {
     };
     server.on("request", onRequest);
     if (noContinue) server.on("checkContinue", onRequest);
+    if (upgrades) {
+      server.on("upgrade", (req, socket, head) => {
+        // No parser is left on the connection, so a refusal is its last reply.
+        const res = new http.ServerResponse(req);
+        res.shouldKeepAlive = false;
+        res.assignSocket(socket);
+        res.on("finish", () => socket.destroySoon());
+        if (head.length) socket.unshift(head);
+        onRequest(req, res);
+      });
+    }
     if (tls) server.on("sessionError", () => {});
     await /** @type {Promise<void>} */ (
       new Promise((resolve, reject) => {

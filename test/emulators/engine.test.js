@@ -272,6 +272,87 @@ test("an engine closes with requests in every state, and says what a handler thr
   assert.equal(engine.open, 0);
 });
 
+describe("another protocol after an upgrade", () => {
+  const ASK = { connection: "Upgrade", upgrade: "shout" };
+  let engine;
+  let url;
+  before(async () => {
+    engine = new Engine();
+    const shouting = async (exchange) => {
+      if (exchange.path !== "/shout") return exchange.text(404, "no such thing");
+      const socket = await exchange.upgrade({ upgrade: "shout" });
+      for await (const chunk of socket ?? []) {
+        await exchange.write(Buffer.from(chunk.toString().toUpperCase()));
+        if (chunk.includes("bye")) break;
+      }
+      return exchange.end();
+    };
+    ({ url } = await engine.listen({ name: "main", handler: shouting, upgrades: true }));
+  });
+  afterEach(() => {
+    engine.clearFaults();
+    engine.clearLog();
+    assert.deepEqual(engine.errors, []);
+  });
+  after(() => engine.close());
+
+  test("accepted: bytes go both ways, and the end is orderly", async () => {
+    const client = await connect(url);
+    client.request("GET /shout", ASK).write("hello");
+    await client.until(({ body }) => body === "HELLO");
+    assert.match(client.text, /^HTTP\/1\.1 101 Switching Protocols\r\nconnection: Upgrade\r\nupgrade: shout\r\n\r\n/);
+    client.write("bye");
+    await client.closed();
+    const entry = await engine.waitFor("GET /shout");
+    await entry.closed;
+    assert.deepEqual([client.body, client.ending, entry.status, entry.sentBytes], ["HELLOBYE", "fin", 101, 8]);
+    assert.equal(entry.outcome, "complete");
+  });
+
+  test("refused by the handler and by a fault, each the last reply on its connection", async () => {
+    engine.fault("GET /shout", { instead: replies.html(502) });
+    for (const [path, status] of [["/other", 404], ["/shout", 502]]) {
+      const client = await connect(url);
+      await client.request(`GET ${path}`, ASK).closed();
+      assert.match(client.text, new RegExp(`^HTTP/1.1 ${status} .*connection: close`, "is"));
+      const entry = await engine.waitFor(`GET ${path}`);
+      await entry.closed;
+      assert.equal(entry.outcome, "complete");
+    }
+  });
+
+  test("cut at a byte: closed, reset, or silent", async () => {
+    for (const [how, ending] of [["close", "fin"], ["reset", "ECONNRESET"]]) {
+      const gate = engine.gate();
+      engine.fault("GET /shout", { stop: { after: 3, how, gate } });
+      const client = await connect(url);
+      client.request("GET /shout", ASK).write("hello");
+      await client.until(({ body }) => body === "HEL");
+      await gate.arrived();
+      gate.open();
+      await client.closed();
+      assert.deepEqual([client.body, client.ending], ["HEL", ending]);
+    }
+    engine.fault("GET /shout", { stop: { after: 0, how: "hang" } });
+    const client = await connect(url);
+    client.request("GET /shout", ASK).write("hello");
+    const entry = await engine.waitFor("GET /shout", 3);
+    await client.until(({ text }) => text.includes("101"));
+    assert.equal((await fetch(`${url}/other`)).status, 404);
+    assert.deepEqual([client.body, client.ending, entry.outcome], ["", "", "fault: hang"]);
+  });
+
+  test("a client that resets its connection is noticed", async () => {
+    const client = await connect(url);
+    client.request("GET /shout", ASK).write("hello");
+    await client.until(({ body }) => body === "HELLO");
+    client.socket.resetAndDestroy();
+    const entry = await engine.waitFor("GET /shout");
+    await entry.closed;
+    assert.equal(entry.outcome, "client closed");
+  });
+});
+
 describe("TLS with HTTP/2", () => {
   const certificate = makeCertificate(["127.0.0.1", "localhost"]);
   const ca = certificate.cert;

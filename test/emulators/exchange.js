@@ -69,6 +69,9 @@ export class Exchange {
   #muted = false;
   #halted = false;
   #fixedLength = false;
+  /** The connection, once an upgrade was accepted. @type {import("node:net").Socket | undefined} */
+  #tunnel;
+  #finished = false;
   /** @type {Buffer[]} */
   #logged = [];
   #loggedBytes = 0;
@@ -98,10 +101,9 @@ export class Exchange {
     Object.defineProperty(record, "body", { get: () => Buffer.concat(this.#logged).toString(), enumerable: true });
     record.closed = this.#gone = new Promise((resolve) => {
       res.on("close", () => {
-        if (record.outcome === "pending") {
-          record.outcome = res.writableFinished ? "complete" : "client closed";
-        }
-        if (!res.writableFinished) this.#abort.abort();
+        const finished = res.writableFinished || this.#finished;
+        if (record.outcome === "pending") record.outcome = finished ? "complete" : "client closed";
+        if (!finished) this.#abort.abort();
         resolve();
       });
     });
@@ -145,7 +147,7 @@ export class Exchange {
 
   /** True once a reply has begun (or was lost on purpose). */
   get replied() {
-    return this.res.headersSent || this.#halted;
+    return this.res.headersSent || this.#tunnel !== undefined || this.#halted;
   }
 
   /**
@@ -189,11 +191,7 @@ export class Exchange {
    * @param {Record<string, string | number | string[]>} [headers]
    */
   async open(status, headers = {}) {
-    if (this.#muted || this.#halted || this.signal.aborted) return;
-    if (this.#fault?.hold) {
-      await this.#wait(this.#fault.hold.wait());
-      if (this.#halted || this.signal.aborted) return;
-    }
+    if (!(await this.#mayBegin())) return;
     /** @type {Record<string, string | number | string[]>} */
     const all = {};
     const stop = this.#fault?.stop;
@@ -207,6 +205,25 @@ export class Exchange {
     this.res.writeHead(status, all);
     this.res.flushHeaders();
     if (stop?.after === 0) await this.#stopNow(stop);
+  }
+
+  /**
+   * Accepts a request to speak another protocol. What the client sends is read from the returned socket;
+   * what is sent to it goes through `write` and `end`, where faults can stop it.
+   * @param {Record<string, string>} headers
+   * @returns {Promise<import("node:net").Socket | undefined>} undefined: the reply was lost on purpose
+   */
+  async upgrade(headers) {
+    if (!(await this.#mayBegin())) return undefined;
+    const socket = /** @type {import("node:net").Socket} */ (this.res.socket);
+    const all = { connection: "Upgrade", ...headers, ...this.#fault?.headers };
+    const lines = Object.entries(all).filter(([, value]) => value !== null);
+    const head = lines.map(([name, value]) => `${name}: ${value}\r\n`).join("");
+    this.record.status = 101;
+    this.#tunnel = socket;
+    socket.write(`HTTP/1.1 101 Switching Protocols\r\n${head}\r\n`);
+    if (this.#fault?.stop?.after === 0) await this.#stopNow(this.#fault.stop);
+    return socket;
   }
 
   /**
@@ -227,7 +244,10 @@ export class Exchange {
       await this.#stopNow(this.#fault.stop);
       return;
     }
-    this.res.end();
+    if (this.#tunnel) {
+      this.#finished = true;
+      this.#tunnel.end();
+    } else this.res.end();
     await this.#gone;
   }
 
@@ -246,7 +266,7 @@ export class Exchange {
     if (how === "end") {
       // A reply with a promised length can only be ended early by closing the connection.
       if (!this.isHttp2 && this.#fixedLength) this.res.destroy();
-      else this.res.end();
+      else (this.#tunnel ?? this.res).end();
     } else if (how === "drop") this.#resetConnection();
     else if (this.isHttp2) {
       const code = typeof how === "object" ? how.rst : http2.constants.NGHTTP2_INTERNAL_ERROR;
@@ -283,6 +303,13 @@ export class Exchange {
     }
   }
 
+  /** Whether a reply may begin now; waits for what holds it. */
+  async #mayBegin() {
+    if (this.#muted || this.#halted || this.signal.aborted) return false;
+    if (this.#fault?.hold) await this.#wait(this.#fault.hold.wait());
+    return !this.#halted && !this.signal.aborted;
+  }
+
   /** @param {{ code?: number, refuse?: boolean }} goaway */
   #goaway({ code = 0, refuse = false }) {
     const stream = /** @type {http2.Http2ServerRequest} */ (this.req).stream;
@@ -303,7 +330,7 @@ export class Exchange {
     for (let at = 0; at < bytes.length && !this.signal.aborted; at += size) {
       const piece = bytes.subarray(at, at + size);
       this.record.sentBytes += piece.length;
-      await this.#wait(new Promise((resolve) => this.res.write(piece, resolve)));
+      await this.#wait(new Promise((resolve) => (this.#tunnel ?? this.res).write(piece, resolve)));
     }
   }
 
@@ -316,7 +343,7 @@ export class Exchange {
   /** Waits until what was written has been handed to the kernel, so that a cut comes after it. */
   async #flushed() {
     const socket = this.res.socket;
-    if (!this.res.headersSent || !socket || this.isHttp2) {
+    if (!(this.res.headersSent || this.#tunnel) || !socket || this.isHttp2) {
       await new Promise((resolve) => setImmediate(resolve));
     } else await this.#wait(new Promise((resolve) => socket.write("", resolve)));
   }
