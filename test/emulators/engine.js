@@ -270,7 +270,7 @@ export class Engine {
     try {
       await exchange.run(handler, fault);
     } catch (error) {
-      if (exchange.signal.aborted || req.destroyed) return;
+      if (exchange.signal.aborted || req.destroyed || raw?.destroyed) return;
       this.errors.push(error);
       if (!exchange.replied) await exchange.text(500, `emulator: ${error}`);
       else await exchange.halt("reset", "handler failed");
