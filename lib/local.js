@@ -1,15 +1,16 @@
 // LocalSandbox: commands on this computer, with the privileges of this process.
+import { SandboxError } from "./errors.js";
 import { guardPath } from "./native.js";
 import {
   checkBoolean, checkEnv, checkEnvNames, checkNames, checkNumber, checkObject, checkString, checkWord, invalid,
 } from "./options.js";
 import { COMMON_OPTIONS, NativeSandbox } from "./sandbox.js";
-import { SandboxError } from "./errors.js";
 
 /** @import { LocalSandboxOptions } from "../types/index.js" */
 
 const LOCAL_OPTIONS = Object.freeze([
-  ...COMMON_OPTIONS, "workspace", "tempDir", "env", "inheritEnv", "killGraceSeconds", "nodePath", "isolation", "trusted",
+  ...COMMON_OPTIONS,
+  "workspace", "tempDir", "env", "inheritEnv", "killGraceSeconds", "nodePath", "isolation", "trusted",
 ]);
 
 let warned = false;

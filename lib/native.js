@@ -36,10 +36,11 @@ import { SandboxError } from "./errors.js";
  * @property {"head" | "middle" | undefined} [truncate]
  * @property {boolean | undefined} [mergeStreams]
  */
+/** @typedef {(stream: 0 | 1, bytes: Buffer) => void} NativeListener */
 /**
  * @typedef {object} NativeHandle
  * @property {(id: number) => Promise<void>} start
- * @property {(id: number, spec: NativeSpec, onOutput?: (stream: 0 | 1, bytes: Buffer) => void) => Promise<NativeResult>} exec
+ * @property {(id: number, spec: NativeSpec, onOutput?: NativeListener) => Promise<NativeResult>} exec
  * @property {(id: number, path: string, bytes: Uint8Array) => Promise<void>} write
  * @property {(id: number, path: string, maxBytes: number) => Promise<Buffer | null>} read
  * @property {(id: number, maxEntries: number) => Promise<{ path: string, size: number }[]>} list

@@ -13,11 +13,14 @@ import {
   checkSignal, checkString, checkTimeoutSeconds, checkWord, invalid,
 } from "./options.js";
 
-/** @import { NativeHandle, NativeKept, NativeResult, NativeSpec } from "./native.js" */
-/** @import { CloudSandbox, ExecResult, FileEncoding, SandboxCallOptions, SandboxCapabilities, SandboxLanguage, SandboxRunOptions, SandboxRunResult } from "../types/index.js" */
+/** @import { NativeHandle, NativeKept, NativeListener, NativeResult, NativeSpec } from "./native.js" */
+/** @import { CloudSandbox, ExecResult, FileEncoding, SandboxCallOptions } from "../types/index.js" */
+/** @import { SandboxCapabilities, SandboxLanguage, SandboxRunOptions, SandboxRunResult } from "../types/index.js" */
 
 /** Options that every provider class takes. */
-export const COMMON_OPTIONS = Object.freeze(["defaultTimeoutSeconds", "startTimeoutSeconds", "maxOutputBytes", "onLost"]);
+export const COMMON_OPTIONS = Object.freeze([
+  "defaultTimeoutSeconds", "startTimeoutSeconds", "maxOutputBytes", "onLost",
+]);
 
 const RUN_OPTIONS = Object.freeze(["language", "timeoutSeconds", "env", "signal"]);
 const FILE_OPTIONS = Object.freeze(["signal"]);
@@ -428,7 +431,7 @@ function whatToRun({ command, code, language, argv }) {
 
 /**
  * @typedef {object} Listener
- * @property {(stream: 0 | 1, bytes: Buffer) => void} onOutput for the core; never throws
+ * @property {NativeListener} onOutput for the core; never throws
  * @property {() => void} onFailure called once when a callback of the user threw
  * @property {(result: Promise<NativeResult>) => Promise<NativeResult>} watch the same result, or what
  *   a callback threw

@@ -3,7 +3,14 @@ import assert from "node:assert/strict";
 import { describe, test } from "node:test";
 import { inspect } from "node:util";
 
-import { PathSecurityError, SANDBOX_ERROR_CODES, SandboxError, captureSite, errorFromNative, isNativeError } from "../../lib/errors.js";
+import {
+  PathSecurityError,
+  SANDBOX_ERROR_CODES,
+  SandboxError,
+  captureSite,
+  errorFromNative,
+  isNativeError,
+} from "../../lib/errors.js";
 
 const plain = (members = {}) => ({
   name: "ENET",
@@ -24,8 +31,15 @@ describe("errors", () => {
     assert.equal(error.name, "SandboxError");
     assert.equal(String(error), "SandboxError: text");
     assert.equal(error.cause, cause);
-    assert.deepEqual({ ...error }, { code: "ERR_SANDBOX_AUTH", provider: "e2b", status: 401, retryable: false, mayHaveRun: false });
-    const bare = new SandboxError("text", { code: "ERR_SANDBOX_CLOSED", provider: undefined, status: undefined });
+    assert.deepEqual(
+      { ...error },
+      { code: "ERR_SANDBOX_AUTH", provider: "e2b", status: 401, retryable: false, mayHaveRun: false },
+    );
+    const bare = new SandboxError("text", {
+      code: "ERR_SANDBOX_CLOSED",
+      provider: undefined,
+      status: undefined,
+    });
     assert.deepEqual({ ...bare }, { code: "ERR_SANDBOX_CLOSED", retryable: false, mayHaveRun: false });
     assert.ok(!("cause" in bare));
   });
@@ -52,12 +66,18 @@ describe("errors", () => {
     }
     const site = callerOfTheMethod();
     const error = errorFromNative(plain(), site);
-    assert.deepEqual({ ...error }, { code: "ERR_SANDBOX_NETWORK", provider: "local", retryable: true, mayHaveRun: false });
+    assert.deepEqual(
+      { ...error },
+      { code: "ERR_SANDBOX_NETWORK", provider: "local", retryable: true, mayHaveRun: false },
+    );
     const [first, second] = error.stack.split("\n");
     assert.equal(first, "SandboxError: refused");
     assert.match(second, /at callerOfTheMethod .*errors\.test\.js/);
     assert.doesNotMatch(error.stack, /at theMethod/);
-    const path = errorFromNative(plain({ name: "EPATH", code: "ERR_SANDBOX_INVALID_ARG", status: 404, provider: null }), site);
+    const path = errorFromNative(
+      plain({ name: "EPATH", code: "ERR_SANDBOX_INVALID_ARG", status: 404, provider: null }),
+      site,
+    );
     assert.ok(path instanceof PathSecurityError);
     assert.equal(path.status, 404);
     assert.ok(!("provider" in path));
@@ -72,7 +92,15 @@ describe("errors", () => {
 
   test("isNativeError tells the addon's objects from everything else", () => {
     assert.ok(isNativeError(plain()));
-    for (const value of [null, undefined, 1, "x", {}, new Error("x"), new SandboxError("x", { code: "ERR_SANDBOX_TLS" })]) {
+    for (const value of [
+      null,
+      undefined,
+      1,
+      "x",
+      {},
+      new Error("x"),
+      new SandboxError("x", { code: "ERR_SANDBOX_TLS" }),
+    ]) {
       assert.ok(!isNativeError(value), inspect(value));
     }
   });

@@ -40,16 +40,36 @@ describe("exit", { concurrency: 4 }, () => {
   });
 
   test("C067 a call in flight does", async (t) => {
-    await end(t, `${OPEN} sandbox.run("print(42)").then(({ output }) => console.log(output.trim()));`, { code: 0, stdout: "42\n", stderr: "" });
-    await end(t, `${OPEN} sandbox.readFile("none").then(console.log);`, { code: 0, stdout: "null\n", stderr: "" });
-    await end(t, `${OPEN} sandbox.close().then(() => console.log("closed"));`, { code: 0, stdout: "closed\n", stderr: "" });
+    await end(t, `${OPEN} sandbox.run("print(42)").then(({ output }) => console.log(output.trim()));`, {
+      code: 0,
+      stdout: "42\n",
+      stderr: "",
+    });
+    await end(t, `${OPEN} sandbox.readFile("none").then(console.log);`, {
+      code: 0,
+      stdout: "null\n",
+      stderr: "",
+    });
+    await end(t, `${OPEN} sandbox.close().then(() => console.log("closed"));`, {
+      code: 0,
+      stdout: "closed\n",
+      stderr: "",
+    });
   });
 
   test("process.exit() with calls in flight", async (t) => {
     await end(t, `${IN_FLIGHT} process.exit(3);`, { code: 3, stderr: "" });
     await end(t, `${OPEN} sandbox.shell("sleep 300", { env }); process.exit(3);`, { code: 3, stderr: "" });
-    await end(t, `${OPEN} sandbox.exec({ command: "echo x; sleep 300", env, onStdout: () => process.exit(3) });`, { code: 3, stderr: "" });
-    await end(t, `${OPEN} sandbox.shell("true").then(() => { sandbox.shell("sleep 300", { env }); process.exit(3); });`, { code: 3, stderr: "" });
+    await end(
+      t,
+      `${OPEN} sandbox.exec({ command: "echo x; sleep 300", env, onStdout: () => process.exit(3) });`,
+      { code: 3, stderr: "" },
+    );
+    await end(
+      t,
+      `${OPEN} sandbox.shell("true").then(() => { sandbox.shell("sleep 300", { env }); process.exit(3); });`,
+      { code: 3, stderr: "" },
+    );
   });
 
   test("process.exit() with an idle sandbox", async (t) => {
@@ -57,14 +77,18 @@ describe("exit", { concurrency: 4 }, () => {
   });
 
   test("calls made by an exit listener do no harm", async (t) => {
-    await end(t, `${IN_FLIGHT}
+    await end(
+      t,
+      `${IN_FLIGHT}
       process.on("exit", () => {
         sandbox.shell("true").catch(() => {});
         sandbox.close();
         console.log(sandbox.sandboxId, sandbox.capabilities.local);
         try { new LocalSandbox({ trusted: true }); } catch (error) { console.log(error.code); }
       });
-      process.exit(3);`, { code: 3, stdout: "null false\nERR_SANDBOX_CLOSED\n", stderr: "" });
+      process.exit(3);`,
+      { code: 3, stdout: "null false\nERR_SANDBOX_CLOSED\n", stderr: "" },
+    );
   });
 
   test("an uncaught error and an unhandled rejection", async (t) => {
@@ -77,9 +101,12 @@ describe("exit", { concurrency: 4 }, () => {
   test("process.abort() and signals: no process is left", async (t) => {
     for (const how of ["SIGTERM", "SIGINT", "SIGKILL", "SIGABRT"]) {
       const tag = mark();
-      const { child, ended } = startNode(`${IN_FLIGHT} console.log("running"); setInterval(() => {}, 1000);`, {
-        env: { TMPDIR: tempDir(t), ...tag.env },
-      });
+      const { child, ended } = startNode(
+        `${IN_FLIGHT} console.log("running"); setInterval(() => {}, 1000);`,
+        {
+          env: { TMPDIR: tempDir(t), ...tag.env },
+        },
+      );
       await new Promise((resolve) => child.stdout.once("data", resolve));
       child.kill(how);
       const { signal } = await ended;

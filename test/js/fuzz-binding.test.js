@@ -26,7 +26,11 @@ describe("fuzz", { concurrency: 2 }, () => {
       child.stdout.on("data", (data) => (stdout += data));
       child.stderr.on("data", (data) => (stderr += data));
       const [code, signal] = await new Promise((resolve) => child.on("close", (...how) => resolve(how)));
-      assert.deepEqual({ code, signal, stdout }, { code: 0, signal: null, stdout: "done\n" }, `seed ${seed}: ${stderr.slice(-2000)}`);
+      assert.deepEqual(
+        { code, signal, stdout },
+        { code: 0, signal: null, stdout: "done\n" },
+        `seed ${seed}: ${stderr.slice(-2000)}`,
+      );
     });
   }
 });

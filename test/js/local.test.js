@@ -48,9 +48,23 @@ describe("LocalSandbox", () => {
   });
 
   test("undefined counts as left out", () => {
-    const names = ["workspace", "tempDir", "env", "inheritEnv", "defaultTimeoutSeconds", "maxOutputBytes", "startTimeoutSeconds",
-      "killGraceSeconds", "nodePath", "onLost", "isolation"];
-    const sandbox = new LocalSandbox({ trusted: true, ...Object.fromEntries(names.map((name) => [name, undefined])) });
+    const names = [
+      "workspace",
+      "tempDir",
+      "env",
+      "inheritEnv",
+      "defaultTimeoutSeconds",
+      "maxOutputBytes",
+      "startTimeoutSeconds",
+      "killGraceSeconds",
+      "nodePath",
+      "onLost",
+      "isolation",
+    ];
+    const sandbox = new LocalSandbox({
+      trusted: true,
+      ...Object.fromEntries(names.map((name) => [name, undefined])),
+    });
     assert.equal(sandbox.providerId, "unix-local");
     assert.equal(sandbox.sandboxId, null);
   });
@@ -58,7 +72,8 @@ describe("LocalSandbox", () => {
   test("isolation that does not exist is refused, and the way out named", () => {
     assert.throws(
       () => new LocalSandbox({ isolation: "required" }),
-      ({ code, message }) => code === "ERR_SANDBOX_ISOLATION_UNAVAILABLE" && message.includes('isolation: "none"'),
+      ({ code, message }) =>
+        code === "ERR_SANDBOX_ISOLATION_UNAVAILABLE" && message.includes('isolation: "none"'),
     );
   });
 
@@ -70,17 +85,28 @@ describe("LocalSandbox", () => {
   });
 
   test("one warning per process, and none for who knows", async () => {
-    const program = (lines) => runNode(
-      `import { LocalSandbox } from "cloudsandbox";
+    const program = (lines) =>
+      runNode(
+        `import { LocalSandbox } from "cloudsandbox";
        const seen = [];
        process.on("warning", ({ name, code }) => seen.push([name, code]));
        ${lines}
        setImmediate(() => console.log(JSON.stringify(seen)));`,
-      { flags: ["--no-warnings"] },
-    );
+        { flags: ["--no-warnings"] },
+      );
     const warning = '[["SecurityWarning","CLOUDSANDBOX_NOT_ISOLATED"]]\n';
-    assert.equal((await program("new LocalSandbox(); new LocalSandbox(); new LocalSandbox({ isolation: 'best-effort' });")).stdout, warning);
-    assert.equal((await program("new LocalSandbox({ trusted: true }); new LocalSandbox({ isolation: 'none' });")).stdout, "[]\n");
+    assert.equal(
+      (
+        await program(
+          "new LocalSandbox(); new LocalSandbox(); new LocalSandbox({ isolation: 'best-effort' });",
+        )
+      ).stdout,
+      warning,
+    );
+    assert.equal(
+      (await program("new LocalSandbox({ trusted: true }); new LocalSandbox({ isolation: 'none' });")).stdout,
+      "[]\n",
+    );
   });
 
   test("constructing makes nothing; a start makes the directory, a close removes it", async (t) => {
@@ -99,7 +125,10 @@ describe("LocalSandbox", () => {
   test("a given workspace is used and kept", async (t) => {
     const workspace = tempDir(t);
     const sandbox = new LocalSandbox({ trusted: true, workspace });
-    assert.deepStrictEqual(await sandbox.shell("echo x > made; pwd -P"), { output: `${workspace}\n`, exitCode: 0 });
+    assert.deepStrictEqual(await sandbox.shell("echo x > made; pwd -P"), {
+      output: `${workspace}\n`,
+      exitCode: 0,
+    });
     assert.equal(sandbox.sandboxId, workspace);
     await sandbox.close();
     assert.deepEqual(readdirSync(workspace), ["made"]);
@@ -126,7 +155,10 @@ describe("LocalSandbox", () => {
       rejection(sandbox.writeFile("f", `${canary}!`, "base64")),
     ]);
     const texts = [...errors, sandbox].flatMap((value) => [
-      inspect(value, { depth: 9, showHidden: true, getters: true }), JSON.stringify(value), String(value), String(value.stack),
+      inspect(value, { depth: 9, showHidden: true, getters: true }),
+      JSON.stringify(value),
+      String(value),
+      String(value.stack),
     ]);
     for (const text of texts) assert.ok(!String(text).includes(canary), text);
     assert.deepEqual(Reflect.ownKeys(sandbox), []);

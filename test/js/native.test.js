@@ -25,7 +25,10 @@ describe("linking", linuxOnly, () => {
       .map((line) => line.trim().split(/\s+/).at(-1));
 
   test("exports the two entry points of Node-API and nothing else", () => {
-    assert.deepEqual(symbols("--defined-only").sort(), ["napi_register_module_v1", "node_api_module_get_api_version_v1"]);
+    assert.deepEqual(symbols("--defined-only").sort(), [
+      "napi_register_module_v1",
+      "node_api_module_get_api_version_v1",
+    ]);
   });
 
   test("takes only Node-API, libuv, cJSON and the C and C++ libraries from outside", () => {
@@ -37,11 +40,16 @@ describe("linking", linuxOnly, () => {
     const wanted = symbols("--undefined-only");
     const musl = !wanted.some((name) => name.includes("@GLIBC_"));
     if (musl) return;
-    assert.deepEqual(wanted.filter((name) => !allowed.some((rule) => rule.test(name))), []);
+    assert.deepEqual(
+      wanted.filter((name) => !allowed.some((rule) => rule.test(name))),
+      [],
+    );
   });
 
   test("needs no libcurl, no TLS and no second libuv to be loaded", () => {
-    const needed = execFileSync("readelf", ["-d", BINARY], { encoding: "utf8" }).match(/NEEDED.*\[(.*)\]/g).join(" ");
+    const needed = execFileSync("readelf", ["-d", BINARY], { encoding: "utf8" })
+      .match(/NEEDED.*\[(.*)\]/g)
+      .join(" ");
     assert.doesNotMatch(needed, /curl|ssl|crypto|gnutls|libuv|nghttp/);
   });
 });
@@ -75,7 +83,10 @@ describe("loading", () => {
   });
 
   test("Bun and Deno are told to use Node.js", async () => {
-    for (const [name, title] of [["bun", "Bun"], ["deno", "Deno"]]) {
+    for (const [name, title] of [
+      ["bun", "Bun"],
+      ["deno", "Deno"],
+    ]) {
       const pretend = `Object.defineProperty(process, "versions", { value: { ...process.versions, ${name}: "1.0.0" } });`;
       const { stdout } = await runNode(load.replace("try {", `${pretend} try {`));
       assert.match(stdout, new RegExp(`^ERR_SANDBOX_UNSUPPORTED\ncloudsandbox needs Node\\.js: .*${title}`));
@@ -88,11 +99,28 @@ describe("misuse", () => {
 
   test("a wrong receiver throws a TypeError", () => {
     const sandbox = make();
-    const receivers = [{}, undefined, null, 1, "x", Symbol("s"), [], () => {}, Sandbox, Sandbox.prototype,
-      Object.create(sandbox), Object.create(Sandbox.prototype), new Proxy(sandbox, {}), new Map(), Buffer.alloc(1)];
+    const receivers = [
+      {},
+      undefined,
+      null,
+      1,
+      "x",
+      Symbol("s"),
+      [],
+      () => {},
+      Sandbox,
+      Sandbox.prototype,
+      Object.create(sandbox),
+      Object.create(Sandbox.prototype),
+      new Proxy(sandbox, {}),
+      new Map(),
+      Buffer.alloc(1),
+    ];
     const methods = ["start", "exec", "write", "read", "list", "close", "cancel"];
     for (const receiver of receivers) {
-      for (const method of methods) assert.throws(() => Sandbox.prototype[method].call(receiver, 1), TypeError);
+      for (const method of methods) {
+        assert.throws(() => Sandbox.prototype[method].call(receiver, 1), TypeError);
+      }
       for (const name of ["id", "capabilities"]) {
         const { get } = Object.getOwnPropertyDescriptor(Sandbox.prototype, name);
         assert.throws(() => get.call(receiver), TypeError);
@@ -102,11 +130,22 @@ describe("misuse", () => {
 
   test("the constructor throws, also for a subclass", () => {
     assert.throws(() => Sandbox("local", "{}"), TypeError);
-    for (const args of [[], [1, "{}"], ["local"], ["local", {}], ["local", null], ["local\0x", OPTIONS], [{}, "{}"]]) {
+    for (const args of [
+      [],
+      [1, "{}"],
+      ["local"],
+      ["local", {}],
+      ["local", null],
+      ["local\0x", OPTIONS],
+      [{}, "{}"],
+    ]) {
       assert.throws(() => new Sandbox(...args), TypeError);
     }
     class Sub extends Sandbox {}
-    assert.throws(() => new Sub("local", "["), (error) => error.sbx?.code === "ERR_SANDBOX_INVALID_ARG");
+    assert.throws(
+      () => new Sub("local", "["),
+      (error) => error.sbx?.code === "ERR_SANDBOX_INVALID_ARG",
+    );
     const sub = new Sub("local", OPTIONS);
     assert.equal(sub.id, null);
     const other = Reflect.construct(Sandbox, ["local", OPTIONS], Map);
@@ -119,7 +158,12 @@ describe("misuse", () => {
       ({ message, sbx }) => {
         assert.ok(message.includes("nope"));
         assert.deepEqual(sbx, {
-          name: "EUNSUPPORTED", code: "ERR_SANDBOX_UNSUPPORTED", message, status: 0, provider: null, retryable: false,
+          name: "EUNSUPPORTED",
+          code: "ERR_SANDBOX_UNSUPPORTED",
+          message,
+          status: 0,
+          provider: null,
+          retryable: false,
           mayHaveRun: false,
         });
         return true;
@@ -176,13 +220,35 @@ describe("misuse", () => {
     const thrower = () => {
       throw boom;
     };
-    for (const name of ["kind", "text", "language", "argv", "cwd", "env", "stdin", "timeoutMs", "maxOutputBytes", "truncate", "mergeStreams"]) {
+    for (const name of [
+      "kind",
+      "text",
+      "language",
+      "argv",
+      "cwd",
+      "env",
+      "stdin",
+      "timeoutMs",
+      "maxOutputBytes",
+      "truncate",
+      "mergeStreams",
+    ]) {
       const spec = Object.defineProperty({ kind: "shell", text: "true" }, name, { get: thrower });
-      assert.throws(() => sandbox.exec(1, spec), (error) => error === boom, name);
+      assert.throws(
+        () => sandbox.exec(1, spec),
+        (error) => error === boom,
+        name,
+      );
     }
-    assert.throws(() => sandbox.exec(1, new Proxy({}, { get: thrower })), (error) => error === boom);
+    assert.throws(
+      () => sandbox.exec(1, new Proxy({}, { get: thrower })),
+      (error) => error === boom,
+    );
     const argv = Object.defineProperty(["ls"], 0, { get: thrower });
-    assert.throws(() => sandbox.exec(1, { kind: "argv", argv }), (error) => error === boom);
+    assert.throws(
+      () => sandbox.exec(1, { kind: "argv", argv }),
+      (error) => error === boom,
+    );
   });
 
   test("input is read once everything else was: a getter that detaches it does no harm", async () => {
@@ -236,7 +302,11 @@ describe("misuse", () => {
 
   test("text of any size", async () => {
     const sandbox = make();
-    const { exitCode, output } = await sandbox.exec(1, { kind: "code", language: "python", text: `x = '${"é".repeat(4_000_000)}'\nprint(len(x))` });
+    const { exitCode, output } = await sandbox.exec(1, {
+      kind: "code",
+      language: "python",
+      text: `x = '${"é".repeat(4_000_000)}'\nprint(len(x))`,
+    });
     assert.deepEqual([exitCode, output.bytes.toString()], [0, "4000000\n"]);
     await sandbox.close();
   });
@@ -298,7 +368,10 @@ describe("callbacks", () => {
         queueMicrotask(() => order.push("microtask"));
       })
       .then(() => order.push("result"));
-    assert.deepEqual(order.filter((item) => item !== "result"), ["output", "tick", "microtask"]);
+    assert.deepEqual(
+      order.filter((item) => item !== "result"),
+      ["output", "tick", "microtask"],
+    );
     assert.ok(order.includes("result"));
     await sandbox.close();
   });

@@ -15,7 +15,9 @@ function refused(check, ...parts) {
   }
   assert.ok(error instanceof SandboxError, `should have been refused, but gave ${error}`);
   assert.equal(error.code, "ERR_SANDBOX_INVALID_ARG");
-  for (const part of parts) assert.ok(error.message.includes(part), `${JSON.stringify(part)} in: ${error.message}`);
+  for (const part of parts) {
+    assert.ok(error.message.includes(part), `${JSON.stringify(part)} in: ${error.message}`);
+  }
   return error.message;
 }
 
@@ -23,11 +25,24 @@ describe("options", () => {
   test("names: a misspelt one is refused and its neighbour named", () => {
     options.checkNames({ timeoutSeconds: 1 }, ["timeoutSeconds", "env"], "run");
     options.checkNames(undefined, [], "run");
-    refused(() => options.checkNames({ timeoutSecond: 1 }, ["timeoutSeconds", "env"], "run"), "run", "`timeoutSecond`", "did you mean `timeoutSeconds`");
-    refused(() => options.checkNames({ TimeoutSeconds: 1 }, ["timeoutSeconds"], "run"), "did you mean `timeoutSeconds`");
-    refused(() => options.checkNames({ zzz: 1 }, ["timeoutSeconds", "env"], "run"), "the options are timeoutSeconds, env");
+    refused(
+      () => options.checkNames({ timeoutSecond: 1 }, ["timeoutSeconds", "env"], "run"),
+      "run",
+      "`timeoutSecond`",
+      "did you mean `timeoutSeconds`",
+    );
+    refused(
+      () => options.checkNames({ TimeoutSeconds: 1 }, ["timeoutSeconds"], "run"),
+      "did you mean `timeoutSeconds`",
+    );
+    refused(
+      () => options.checkNames({ zzz: 1 }, ["timeoutSeconds", "env"], "run"),
+      "the options are timeoutSeconds, env",
+    );
     refused(() => options.checkNames({ ["x".repeat(1e6)]: 1 }, ["env"], "run"));
-    for (const value of [null, 1, "text", [], () => {}]) refused(() => options.checkNames(value, [], "run"), "must be an object");
+    for (const value of [null, 1, "text", [], () => {}]) {
+      refused(() => options.checkNames(value, [], "run"), "must be an object");
+    }
   });
 
   test("seconds become whole milliseconds", () => {
@@ -38,10 +53,28 @@ describe("options", () => {
     assert.equal(checkTimeoutSeconds(3600, "t"), 3600000);
     assert.equal(checkTimeoutSeconds(86400, "t", { max: 86400, endless: true }), 86400000);
     assert.equal(checkTimeoutSeconds(Infinity, "t", { max: 86400, endless: true }), Infinity);
-    for (const value of [0, -1, NaN, Infinity, -Infinity, 3600.001, 1e12, "5", null, undefined, {}, 5n, Symbol("s")]) {
+    for (const value of [
+      0,
+      -1,
+      NaN,
+      Infinity,
+      -Infinity,
+      3600.001,
+      1e12,
+      "5",
+      null,
+      undefined,
+      {},
+      5n,
+      Symbol("s"),
+    ]) {
       refused(() => checkTimeoutSeconds(value, "timeoutSeconds"), "`timeoutSeconds`", "3600");
     }
-    refused(() => checkTimeoutSeconds(-Infinity, "timeoutSeconds", { max: 86400, endless: true }), "86400", "Infinity");
+    refused(
+      () => checkTimeoutSeconds(-Infinity, "timeoutSeconds", { max: 86400, endless: true }),
+      "86400",
+      "Infinity",
+    );
   });
 
   test("whole numbers in a range", () => {
@@ -51,13 +84,20 @@ describe("options", () => {
       refused(() => options.checkMaxOutputBytes(value), "`maxOutputBytes`", "16777216");
     }
     assert.equal(options.checkNumber(0.5, "killGraceSeconds", 0, 3), 0.5);
-    for (const value of [-0.1, 3.1, NaN, "1"]) refused(() => options.checkNumber(value, "killGraceSeconds", 0, 3), "from 0 to 3");
+    for (const value of [-0.1, 3.1, NaN, "1"]) {
+      refused(() => options.checkNumber(value, "killGraceSeconds", 0, 3), "from 0 to 3");
+    }
   });
 
   test("words from a list", () => {
     assert.equal(options.checkWord("node", ["python", "node"], "language"), "node");
     for (const value of ["Python", "js", "ruby", "", null, undefined, 1, ["node"]]) {
-      refused(() => options.checkWord(value, ["python", "node"], "language"), "Unsupported", "`language`", '"python", "node"');
+      refused(
+        () => options.checkWord(value, ["python", "node"], "language"),
+        "Unsupported",
+        "`language`",
+        '"python", "node"',
+      );
     }
   });
 
@@ -69,11 +109,17 @@ describe("options", () => {
     for (const name of ["A;touch pwned;B", "A=B", "", "1A", "$(id)", "A\n", "A\0", "É"]) {
       refused(() => options.checkEnv({ [name]: "x" }), "`env`", "variable name");
     }
-    for (const value of [1, null, undefined, {}, ["x"]]) refused(() => options.checkEnv({ NAME: value }), "`env.NAME`", "string");
+    for (const value of [1, null, undefined, {}, ["x"]]) {
+      refused(() => options.checkEnv({ NAME: value }), "`env.NAME`", "string");
+    }
     refused(() => options.checkEnv({ NAME: "a\0b" }), "`env.NAME`", "U+0000");
-    for (const value of [null, 1, "A=1", ["A=1"], undefined]) refused(() => options.checkEnv(value), "`env`", "object");
+    for (const value of [null, 1, "A=1", ["A=1"], undefined]) {
+      refused(() => options.checkEnv(value), "`env`", "object");
+    }
     assert.deepEqual(options.checkEnvNames(["HOME", "A1"], "inheritEnv"), ["HOME", "A1"]);
-    for (const value of ["HOME", null, {}, [1], ["A=B"], [""], [null]]) refused(() => options.checkEnvNames(value, "inheritEnv"), "`inheritEnv`");
+    for (const value of ["HOME", null, {}, [1], ["A=B"], [""], [null]]) {
+      refused(() => options.checkEnvNames(value, "inheritEnv"), "`inheritEnv`");
+    }
   });
 
   test("a message never shows a value that may be a secret", () => {
@@ -96,7 +142,9 @@ describe("options", () => {
     const { signal } = new AbortController();
     assert.equal(options.checkSignal(signal), signal);
     assert.equal(options.checkSignal(undefined), undefined);
-    for (const value of [null, {}, { aborted: true }, new AbortController(), 1]) refused(() => options.checkSignal(value), "`signal`", "AbortSignal");
+    for (const value of [null, {}, { aborted: true }, new AbortController(), 1]) {
+      refused(() => options.checkSignal(value), "`signal`", "AbortSignal");
+    }
   });
 
   test("strict base64", () => {
@@ -109,7 +157,22 @@ describe("options", () => {
     assert.equal(decode("YW\r\nJj\n"), "abc");
     const bytes = Uint8Array.from({ length: 256 }, (_, i) => i);
     assert.deepEqual(new Uint8Array(options.checkBase64(Buffer.from(bytes).toString("base64"), "c")), bytes);
-    for (const text of ["Y", "YQ=", "YQ===", "=", "====", "YW=Jj", "YQ==YQ==", "Y Q==", "YR==", "YWJ", "_-8=", "YQ==\0", "é", "YWJj!"]) {
+    for (const text of [
+      "Y",
+      "YQ=",
+      "YQ===",
+      "=",
+      "====",
+      "YW=Jj",
+      "YQ==YQ==",
+      "Y Q==",
+      "YR==",
+      "YWJ",
+      "_-8=",
+      "YQ==\0",
+      "é",
+      "YWJj!",
+    ]) {
       refused(() => options.checkBase64(text, "contents"), "`contents`", "base64", "nothing was written");
     }
     refused(() => options.checkBase64(new Uint8Array(1), "contents"), "string");
@@ -123,6 +186,8 @@ describe("options", () => {
     assert.equal(hex(new Uint16Array([0x0201])), "0102");
     assert.equal(hex(new DataView(new ArrayBuffer(4), 1, 2)), "0000");
     assert.equal(hex(new Uint8Array([7]).buffer), "07");
-    for (const value of [null, undefined, 1, {}, [1, 2], new Blob([])]) refused(() => options.checkContents(value, "contents"), "`contents`", "Uint8Array");
+    for (const value of [null, undefined, 1, {}, [1, 2], new Blob([])]) {
+      refused(() => options.checkContents(value, "contents"), "`contents`", "Uint8Array");
+    }
   });
 });

@@ -22,10 +22,24 @@ describe("run and shell", { concurrency: 4 }, () => {
     const sandbox = open(t, { maxOutputBytes: 10 });
     assert.deepStrictEqual(await sandbox.shell("echo a; exit 3"), { output: "a\n", exitCode: 3 });
     assert.deepStrictEqual(await sandbox.run("print(1)"), { output: "1\n", exitCode: 0 });
-    assert.deepStrictEqual(await sandbox.run("console.log(1)", { language: "node" }), { output: "1\n", exitCode: 0 });
-    assert.deepStrictEqual(await sandbox.run("echo 1", { language: "shell" }), { output: "1\n", exitCode: 0 });
-    assert.deepStrictEqual(await sandbox.shell("printf 0123456789ab"), { output: "0123456789", exitCode: 0, outputTruncated: true });
-    assert.deepStrictEqual(await sandbox.shell("echo a; sleep 20", { timeoutSeconds: 0.3 }), { output: "a\n", exitCode: 124, timedOut: true });
+    assert.deepStrictEqual(await sandbox.run("console.log(1)", { language: "node" }), {
+      output: "1\n",
+      exitCode: 0,
+    });
+    assert.deepStrictEqual(await sandbox.run("echo 1", { language: "shell" }), {
+      output: "1\n",
+      exitCode: 0,
+    });
+    assert.deepStrictEqual(await sandbox.shell("printf 0123456789ab"), {
+      output: "0123456789",
+      exitCode: 0,
+      outputTruncated: true,
+    });
+    assert.deepStrictEqual(await sandbox.shell("echo a; sleep 20", { timeoutSeconds: 0.3 }), {
+      output: "a\n",
+      exitCode: 124,
+      timedOut: true,
+    });
     assert.deepStrictEqual(await sandbox.shell("kill -9 $$"), { output: "", exitCode: 137 });
   });
 
@@ -37,25 +51,58 @@ describe("run and shell", { concurrency: 4 }, () => {
   test("reject wrong arguments, never throw, and start nothing", async (t) => {
     const sandbox = open(t);
     const calls = [
-      () => sandbox.run(), () => sandbox.run(1), () => sandbox.run("1", null), () => sandbox.run("1", { language: "ruby" }),
-      () => sandbox.run("1", { timeout: 1 }), () => sandbox.run("1", { timeoutSeconds: 0 }), () => sandbox.run("1", { timeoutSeconds: "5" }),
-      () => sandbox.run("1", { env: { "A B": "" } }), () => sandbox.run("1", { signal: {} }),
-      () => sandbox.shell(), () => sandbox.shell({}), () => sandbox.shell("true", { timeoutSeconds: Infinity }),
-      () => sandbox.shell("true", { timeoutSeconds: 3601 }), () => sandbox.shell("true", { env: null }),
-      () => sandbox.exec(), () => sandbox.exec(null), () => sandbox.exec("ls"), () => sandbox.exec({}),
-      () => sandbox.exec({ command: "a", code: "b" }), () => sandbox.exec({ command: 1 }), () => sandbox.exec({ code: "1", language: "shell" }),
-      () => sandbox.exec({ command: "a", language: "node" }), () => sandbox.exec({ argv: [] }), () => sandbox.exec({ argv: ["a", 1] }),
-      () => sandbox.exec({ argv: "ls" }), () => sandbox.exec({ command: "a", cwd: 1 }), () => sandbox.exec({ command: "a", stdin: 1 }),
-      () => sandbox.exec({ command: "a", timeoutSeconds: 86401 }), () => sandbox.exec({ command: "a", maxOutputBytes: 0 }),
-      () => sandbox.exec({ command: "a", truncate: "tail" }), () => sandbox.exec({ command: "a", mergeStreams: "no" }),
-      () => sandbox.exec({ command: "a", encoding: "latin1" }), () => sandbox.exec({ command: "a", onStdout: 1 }),
-      () => sandbox.exec({ command: "a", onStderr: {} }), () => sandbox.exec({ command: "a", onOutput: () => {} }),
-      () => sandbox.exec({ command: "a\0b" }), () => sandbox.shell("a\0b"),
-      () => sandbox.writeFile(), () => sandbox.writeFile("f"), () => sandbox.writeFile(1, "x"), () => sandbox.writeFile("f", 1),
-      () => sandbox.writeFile("f", "x", "hex"), () => sandbox.writeFile("f", "?", "base64"), () => sandbox.writeFile("f", new Uint8Array(1), "base64"),
-      () => sandbox.writeFile("f", "x", "utf8", { sig: 1 }), () => sandbox.writeFile("f", "x", { signal: undefined }),
-      () => sandbox.readFile(), () => sandbox.readFile("f", "latin1"), () => sandbox.readBytes(1), () => sandbox.readBytes("f", { encoding: "utf8" }),
-      () => sandbox.listFiles({ maxEntries: 0 }), () => sandbox.start({ signal: 1 }),
+      () => sandbox.run(),
+      () => sandbox.run(1),
+      () => sandbox.run("1", null),
+      () => sandbox.run("1", { language: "ruby" }),
+      () => sandbox.run("1", { timeout: 1 }),
+      () => sandbox.run("1", { timeoutSeconds: 0 }),
+      () => sandbox.run("1", { timeoutSeconds: "5" }),
+      () => sandbox.run("1", { env: { "A B": "" } }),
+      () => sandbox.run("1", { signal: {} }),
+      () => sandbox.shell(),
+      () => sandbox.shell({}),
+      () => sandbox.shell("true", { timeoutSeconds: Infinity }),
+      () => sandbox.shell("true", { timeoutSeconds: 3601 }),
+      () => sandbox.shell("true", { env: null }),
+      () => sandbox.exec(),
+      () => sandbox.exec(null),
+      () => sandbox.exec("ls"),
+      () => sandbox.exec({}),
+      () => sandbox.exec({ command: "a", code: "b" }),
+      () => sandbox.exec({ command: 1 }),
+      () => sandbox.exec({ code: "1", language: "shell" }),
+      () => sandbox.exec({ command: "a", language: "node" }),
+      () => sandbox.exec({ argv: [] }),
+      () => sandbox.exec({ argv: ["a", 1] }),
+      () => sandbox.exec({ argv: "ls" }),
+      () => sandbox.exec({ command: "a", cwd: 1 }),
+      () => sandbox.exec({ command: "a", stdin: 1 }),
+      () => sandbox.exec({ command: "a", timeoutSeconds: 86401 }),
+      () => sandbox.exec({ command: "a", maxOutputBytes: 0 }),
+      () => sandbox.exec({ command: "a", truncate: "tail" }),
+      () => sandbox.exec({ command: "a", mergeStreams: "no" }),
+      () => sandbox.exec({ command: "a", encoding: "latin1" }),
+      () => sandbox.exec({ command: "a", onStdout: 1 }),
+      () => sandbox.exec({ command: "a", onStderr: {} }),
+      () => sandbox.exec({ command: "a", onOutput: () => {} }),
+      () => sandbox.exec({ command: "a\0b" }),
+      () => sandbox.shell("a\0b"),
+      () => sandbox.writeFile(),
+      () => sandbox.writeFile("f"),
+      () => sandbox.writeFile(1, "x"),
+      () => sandbox.writeFile("f", 1),
+      () => sandbox.writeFile("f", "x", "hex"),
+      () => sandbox.writeFile("f", "?", "base64"),
+      () => sandbox.writeFile("f", new Uint8Array(1), "base64"),
+      () => sandbox.writeFile("f", "x", "utf8", { sig: 1 }),
+      () => sandbox.writeFile("f", "x", { signal: undefined }),
+      () => sandbox.readFile(),
+      () => sandbox.readFile("f", "latin1"),
+      () => sandbox.readBytes(1),
+      () => sandbox.readBytes("f", { encoding: "utf8" }),
+      () => sandbox.listFiles({ maxEntries: 0 }),
+      () => sandbox.start({ signal: 1 }),
     ];
     for (const call of calls) {
       const error = await rejection(call());
@@ -97,25 +144,44 @@ describe("exec", { concurrency: 4 }, () => {
     assert.ok(durationMs >= 0 && Number.isInteger(durationMs));
     assert.equal(output.split("\n").sort().join(" ").trim(), "err out");
     assert.deepStrictEqual(rest, {
-      status: "exited", stdout: "out\n", stderr: "err\n", truncated: false, droppedBytes: { output: 0, stdout: 0, stderr: 0 },
-      exitCode: 4, termination: "none", backgroundKilled: false,
+      status: "exited",
+      stdout: "out\n",
+      stderr: "err\n",
+      truncated: false,
+      droppedBytes: { output: 0, stdout: 0, stderr: 0 },
+      exitCode: 4,
+      termination: "none",
+      backgroundKilled: false,
     });
   });
 
   test("a signal, a timeout and a cancel are results", async (t) => {
     const sandbox = open(t);
     const { status, signal, exitCode } = await sandbox.exec({ command: "kill -TERM $$" });
-    assert.deepStrictEqual({ status, signal, exitCode }, { status: "signalled", signal: "SIGTERM", exitCode: 143 });
+    assert.deepStrictEqual(
+      { status, signal, exitCode },
+      { status: "signalled", signal: "SIGTERM", exitCode: 143 },
+    );
     const slow = await sandbox.exec({ command: "echo a; sleep 20", timeoutSeconds: 0.3 });
-    assert.deepStrictEqual([slow.status, slow.exitCode, slow.termination, slow.stdout], ["timedOut", 124, "confirmed", "a\n"]);
+    assert.deepStrictEqual(
+      [slow.status, slow.exitCode, slow.termination, slow.stdout],
+      ["timedOut", 124, "confirmed", "a\n"],
+    );
     assert.ok(!("signal" in slow));
     const started = event();
     const abort = new AbortController();
-    const cancelled = sandbox.exec({ command: "echo a; sleep 20", signal: abort.signal, onStdout: started.fire });
+    const cancelled = sandbox.exec({
+      command: "echo a; sleep 20",
+      signal: abort.signal,
+      onStdout: started.fire,
+    });
     await started.happened;
     abort.abort();
     const result = await cancelled;
-    assert.deepStrictEqual([result.status, result.exitCode, result.termination, result.stdout], ["cancelled", 130, "confirmed", "a\n"]);
+    assert.deepStrictEqual(
+      [result.status, result.exitCode, result.termination, result.stdout],
+      ["cancelled", 130, "confirmed", "a\n"],
+    );
   });
 
   test("takes code and a program with arguments", async (t) => {
@@ -128,12 +194,18 @@ describe("exec", { concurrency: 4 }, () => {
     assert.equal(await stdout({ command: "pwd -P", cwd: "d" }), `${sandbox.sandboxId}/d\n`);
     assert.equal(await stdout({ command: 'echo "$A-$B"', env: { A: "1 2", B: "é" } }), "1 2-é\n");
     assert.equal(await stdout({ command: "cat", stdin: "text é" }), "text é");
-    assert.equal(await stdout({ command: "wc -c", stdin: new Uint8Array(100000) }).then((text) => text.trim()), "100000");
+    assert.equal(
+      await stdout({ command: "wc -c", stdin: new Uint8Array(100000) }).then((text) => text.trim()),
+      "100000",
+    );
     assert.equal(await stdout({ command: "cat" }), "");
   });
 
   test("encoding buffer gives exact bytes that are no Buffer", async (t) => {
-    const { output, stdout, stderr } = await open(t).exec({ command: "printf '\\377\\000a'; printf b >&2", encoding: "buffer" });
+    const { output, stdout, stderr } = await open(t).exec({
+      command: "printf '\\377\\000a'; printf b >&2",
+      encoding: "buffer",
+    });
     assert.deepStrictEqual(stdout, new Uint8Array([0xff, 0, 97]));
     assert.deepStrictEqual(stderr, new Uint8Array([98]));
     assert.equal(output.length, 4);
@@ -146,7 +218,10 @@ describe("exec", { concurrency: 4 }, () => {
   });
 
   test("mergeStreams puts everything into output, in order", async (t) => {
-    const { output, stdout, stderr } = await open(t).exec({ command: "echo 1; echo 2 >&2; echo 3", mergeStreams: true });
+    const { output, stdout, stderr } = await open(t).exec({
+      command: "echo 1; echo 2 >&2; echo 3",
+      mergeStreams: true,
+    });
     assert.deepStrictEqual([output, stdout, stderr], ["1\n2\n3\n", "", ""]);
   });
 
@@ -164,7 +239,12 @@ describe("exec", { concurrency: 4 }, () => {
     assert.equal(lines[marker], `[${middle.droppedBytes.stdout} bytes left out]`);
     assert.ok(middle.stdout.startsWith("1\n2\n"));
     assert.ok(middle.stdout.endsWith("100000\n"));
-    const bytes = await sandbox.exec({ command: "seq 1 100000", maxOutputBytes: 20, truncate: "middle", encoding: "buffer" });
+    const bytes = await sandbox.exec({
+      command: "seq 1 100000",
+      maxOutputBytes: 20,
+      truncate: "middle",
+      encoding: "buffer",
+    });
     assert.equal(bytes.stdout.length + bytes.droppedBytes.stdout, total);
   });
 });
@@ -174,7 +254,8 @@ describe("streaming", { concurrency: 4 }, () => {
     const parts = [];
     const errors = [];
     const result = await open(t).exec({
-      command: "printf 'a\\360\\237'; sleep 0.1; printf '\\230\\200b'; printf '\\303' >&2; sleep 0.1; printf '\\251' >&2",
+      command:
+        "printf 'a\\360\\237'; sleep 0.1; printf '\\230\\200b'; printf '\\303' >&2; sleep 0.1; printf '\\251' >&2",
       onStdout: (text) => parts.push(text),
       onStderr: (text) => errors.push(text),
     });
@@ -193,7 +274,11 @@ describe("streaming", { concurrency: 4 }, () => {
 
   test("bytes with encoding buffer; the other stream unheard", async (t) => {
     const parts = [];
-    const { stderr } = await open(t).exec({ command: "printf '\\360'; echo e >&2", encoding: "buffer", onStdout: (bytes) => parts.push(bytes) });
+    const { stderr } = await open(t).exec({
+      command: "printf '\\360'; echo e >&2",
+      encoding: "buffer",
+      onStdout: (bytes) => parts.push(bytes),
+    });
     assert.deepStrictEqual(parts, [new Uint8Array([0xf0])]);
     assert.equal(Buffer.from(stderr).toString(), "e\n");
   });
@@ -201,7 +286,10 @@ describe("streaming", { concurrency: 4 }, () => {
   test("every byte is handed over, kept or not", async (t) => {
     let count = 0;
     const { droppedBytes } = await open(t).exec({
-      command: "head -c 3000000 /dev/zero", maxOutputBytes: 1000, encoding: "buffer", onStdout: ({ length }) => (count += length),
+      command: "head -c 3000000 /dev/zero",
+      maxOutputBytes: 1000,
+      encoding: "buffer",
+      onStdout: ({ length }) => (count += length),
     });
     assert.deepEqual([count, droppedBytes.stdout], [3000000, 2999000]);
   });
@@ -223,7 +311,17 @@ describe("streaming", { concurrency: 4 }, () => {
     assert.equal(calls, 1);
     await tag.gone();
     assert.deepStrictEqual(await sandbox.shell("echo next"), { output: "next\n", exitCode: 0 });
-    assert.equal(await rejection(sandbox.exec({ command: "printf '\\360'", onStdout() { throw undefined; } })), undefined);
+    assert.equal(
+      await rejection(
+        sandbox.exec({
+          command: "printf '\\360'",
+          onStdout() {
+            throw undefined;
+          },
+        }),
+      ),
+      undefined,
+    );
   });
 
   test("callbacks and continuations run in the caller's asynchronous context", async (t) => {
@@ -242,9 +340,14 @@ describe("signals", { concurrency: 4 }, () => {
     const sandbox = open(t);
     const signal = AbortSignal.abort("why");
     for (const call of [
-      () => sandbox.start({ signal }), () => sandbox.run("1", { signal }), () => sandbox.shell("true", { signal }),
-      () => sandbox.exec({ command: "true", signal }), () => sandbox.writeFile("f", "x", "utf8", { signal }),
-      () => sandbox.readFile("f", "utf8", { signal }), () => sandbox.readBytes("f", { signal }), () => sandbox.listFiles({ signal }),
+      () => sandbox.start({ signal }),
+      () => sandbox.run("1", { signal }),
+      () => sandbox.shell("true", { signal }),
+      () => sandbox.exec({ command: "true", signal }),
+      () => sandbox.writeFile("f", "x", "utf8", { signal }),
+      () => sandbox.readFile("f", "utf8", { signal }),
+      () => sandbox.readBytes("f", { signal }),
+      () => sandbox.listFiles({ signal }),
     ]) {
       assert.equal(await rejection(call()), "why");
     }
@@ -255,7 +358,8 @@ describe("signals", { concurrency: 4 }, () => {
     const sandbox = open(t);
     for (const call of [
       (options) => sandbox.shell("sleep 30 & sleep 30", options),
-      (options) => sandbox.run("import time, subprocess; subprocess.Popen(['sleep', '30']); time.sleep(30)", options),
+      (options) =>
+        sandbox.run("import time, subprocess; subprocess.Popen(['sleep', '30']); time.sleep(30)", options),
     ]) {
       const tag = mark();
       const abort = new AbortController();
@@ -288,7 +392,9 @@ describe("signals", { concurrency: 4 }, () => {
     process.on("warning", onWarning);
     t.after(() => process.off("warning", onWarning));
     await sandbox.start();
-    const calls = Array.from({ length: 30 }, () => rejection(sandbox.shell("sleep 30", { signal: abort.signal })));
+    const calls = Array.from({ length: 30 }, () =>
+      rejection(sandbox.shell("sleep 30", { signal: abort.signal })),
+    );
     abort.abort("all");
     assert.deepEqual(new Set(await Promise.all(calls)), new Set(["all"]));
     await new Promise((resolve) => setImmediate(resolve));
@@ -310,12 +416,21 @@ describe("files", { concurrency: 4 }, () => {
     await sandbox.writeFile("text", "");
     assert.equal(await sandbox.readFile("text", "utf8"), "");
     assert.deepStrictEqual(await sandbox.readBytes("text"), new Uint8Array(0));
-    for (const read of [sandbox.readFile("none"), sandbox.readFile("none", "base64"), sandbox.readBytes("none")]) {
+    for (const read of [
+      sandbox.readFile("none"),
+      sandbox.readFile("none", "base64"),
+      sandbox.readBytes("none"),
+    ]) {
       assert.equal(await read, null);
     }
-    assert.deepEqual((await sandbox.listFiles()).sort((x, y) => (x.path < y.path ? -1 : 1)), [
-      { path: "a/b/bytes", size: 102400 }, { path: "base64", size: 102400 }, { path: "text", size: 0 },
-    ]);
+    assert.deepEqual(
+      (await sandbox.listFiles()).sort((x, y) => (x.path < y.path ? -1 : 1)),
+      [
+        { path: "a/b/bytes", size: 102400 },
+        { path: "base64", size: 102400 },
+        { path: "text", size: 0 },
+      ],
+    );
     assert.equal((await rejection(sandbox.listFiles({ maxEntries: 2 }))).code, "ERR_SANDBOX_TOO_LARGE");
   });
 });
@@ -329,7 +444,12 @@ describe("life", { concurrency: 4 }, () => {
     await first;
     await sandbox.close();
     await sandbox[Symbol.asyncDispose ?? Symbol.for("nodejs.asyncDispose")]();
-    for (const call of [() => sandbox.start(), () => sandbox.run("1"), () => sandbox.exec({ command: "true" }), () => sandbox.readFile("f")]) {
+    for (const call of [
+      () => sandbox.start(),
+      () => sandbox.run("1"),
+      () => sandbox.exec({ command: "true" }),
+      () => sandbox.readFile("f"),
+    ]) {
       const error = await rejection(call());
       assert.equal(error.code, "ERR_SANDBOX_CLOSED");
       assert.match(error.message, /closed/);
@@ -341,14 +461,22 @@ describe("life", { concurrency: 4 }, () => {
     const running = sandbox.shell("sleep 0.3; echo done");
     await sandbox.start();
     const order = [];
-    await Promise.all([running.then(() => order.push("call")), sandbox.close().then(() => order.push("close"))]);
+    await Promise.all([
+      running.then(() => order.push("call")),
+      sandbox.close().then(() => order.push("close")),
+    ]);
     assert.deepEqual(order, ["call", "close"]);
     assert.equal((await running).output, "done\n");
   });
 
   test("starts and first calls share one sandbox", async (t) => {
     const sandbox = open(t);
-    const calls = await Promise.all([sandbox.shell("pwd -P"), sandbox.start(), sandbox.run("import os; print(os.getcwd())"), sandbox.start()]);
+    const calls = await Promise.all([
+      sandbox.shell("pwd -P"),
+      sandbox.start(),
+      sandbox.run("import os; print(os.getcwd())"),
+      sandbox.start(),
+    ]);
     assert.equal(calls[0].output, `${sandbox.sandboxId}\n`);
     assert.equal(calls[2].output, `${sandbox.sandboxId}\n`);
   });

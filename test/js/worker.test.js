@@ -35,11 +35,19 @@ describe("worker threads", () => {
     const whole = start({ job: "commands", count: 20, tempDir: dir });
     const early = start({ job: "commands", count: 20, leaveAfter: 5, tempDir: dir });
     const ids = [whole.worker.threadId, early.worker.threadId];
-    const mine = await Promise.all(Array.from({ length: 20 }, (_, index) => sandbox.shell(`echo main:${index}`)));
-    assert.deepEqual(mine.map(({ output }) => output), Array.from({ length: 20 }, (_, index) => `main:${index}\n`));
+    const mine = await Promise.all(
+      Array.from({ length: 20 }, (_, index) => sandbox.shell(`echo main:${index}`)),
+    );
+    assert.deepEqual(
+      mine.map(({ output }) => output),
+      Array.from({ length: 20 }, (_, index) => `main:${index}\n`),
+    );
     const [first, second] = await Promise.all([whole.ended, early.ended]);
     assert.equal(first.code, 0);
-    assert.deepEqual(new Set(first.messages), new Set(Array.from({ length: 20 }, (_, index) => `${ids[0]}:${index}`)));
+    assert.deepEqual(
+      new Set(first.messages),
+      new Set(Array.from({ length: 20 }, (_, index) => `${ids[0]}:${index}`)),
+    );
     assert.equal(second.code, 7);
     assert.ok(second.messages.every((message) => message.startsWith(`${ids[1]}:`)));
     assert.deepStrictEqual(await sandbox.shell("echo after"), { output: "after\n", exitCode: 0 });
@@ -63,7 +71,11 @@ describe("worker threads", () => {
     const dir = tempDir(t);
     const tag = mark();
     const rounds = Array.from({ length: 12 }, async (_, index) => {
-      const { worker, ended } = start({ job: index % 2 ? "starting" : "inFlight", tempDir: dir, env: tag.env });
+      const { worker, ended } = start({
+        job: index % 2 ? "starting" : "inFlight",
+        tempDir: dir,
+        env: tag.env,
+      });
       await new Promise((resolve) => setTimeout(resolve, Math.random() * 150));
       await worker.terminate();
       return ended;
