@@ -6,6 +6,7 @@
  *   sandbox_spec.c   checks and copies of what a call is given
  *   sandbox_exec.c   run a command: two clocks, kill, outcome
  *   sandbox_file.c   write, read, list
+ *   sandbox_control.c  lifetime, pause, resume
  *
  * A call is an sbx_op, so the loop's end reaches it, its callback comes from the ready list, and it
  * ends once. The ops of the provider are its children; a call ends only when they have ended. */
@@ -17,6 +18,7 @@
 /* In whole seconds what a signed 32-bit number of milliseconds holds: the longest limit that a
  * SandboxAgent's contract allows. */
 enum { SBX__MAX_TIMEOUT_MS = 2147483000 };
+enum { SBX__MAX_LIFETIME_S = 24 * 60 * 60 };
 #define SBX__MAX_OUTPUT_BYTES ((size_t)1 << 30)
 #define SBX__MAX_READ_BYTES ((size_t)1 << 31)
 
@@ -74,7 +76,9 @@ struct sbx__place {
   size_t uses;     /* calls that run in it */
   sbx_op *op;      /* open or close */
   sbx_timer timer; /* the start's deadline, then the time for a late answer */
-  sbx_task end;    /* frees it outside of the provider's callbacks */
+  sbx_timer retry; /* until the next open, after one that changed nothing */
+  unsigned retries;
+  sbx_task end; /* frees it outside of the provider's callbacks */
   bool ending;
   sbx_err err; /* why it could not be deleted */
   sbx__place *next, *prev;
@@ -88,7 +92,7 @@ void sbx__place_delete(sbx__place *place);
 void sbx__place_is_gone(sbx__place *place);
 /* A call that ran in it has ended. */
 void sbx__place_leave(sbx__place *place);
-/* Its op is in flight, or it is about to be freed. */
+/* Its op is in flight or comes, or it is about to be freed. */
 bool sbx__place_is_busy(const sbx__place *place);
 /* The user freed the sandbox: lets go of what is at the provider. */
 void sbx__place_abandon(sbx__place *place);

@@ -212,6 +212,7 @@ static int fill_result(exec_call *exec, sbx_exec_result *result) {
     result->outcome = SBX_EXITED;
     result->exit_code = status->exit_code;
   }
+  result->details = sbx_buf_slice(sbx_output_details(exec->output));
   return sbx_output_view(exec->output, &result->output, &result->out, &result->err);
 }
 

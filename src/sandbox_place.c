@@ -6,6 +6,11 @@
 #include "sandbox.h"
 
 #include "core/alloc.h"
+#include "core/rand.h"
+
+#include <assert.h>
+
+enum { MAX_RETRIES = 3, FIRST_RETRY_MS = 150 };
 
 static sbx__place *place_of_timer(sbx_timer *timer) {
   return (sbx__place *)(void *)((char *)timer - offsetof(sbx__place, timer));
@@ -16,7 +21,7 @@ static sbx__place *place_of_task(sbx_task *task) {
 }
 
 bool sbx__place_is_busy(const sbx__place *place) {
-  return place->op != NULL || place->ending;
+  return place->op != NULL || place->retry.armed || place->ending;
 }
 
 /* ---- the end of a place ---- */
@@ -24,6 +29,7 @@ bool sbx__place_is_busy(const sbx__place *place) {
 static void place_free(sbx__place *place) {
   sbx_sandbox *sb = place->sb;
   sbx_timer_stop(&place->timer);
+  sbx_timer_stop(&place->retry);
   sbx_task_cancel(&place->end);
   if (sb->place == place)
     sb->place = NULL;
@@ -132,11 +138,34 @@ static void start_failed(sbx_sandbox *sb, const sbx_err *cause) {
   sbx__calls_started(sb, &err);
 }
 
+/* Opens it again after a while, when the last attempt certainly made nothing and there is time: the
+ * service could not be reached, or told us when to come back. False: it stays failed. */
+static bool retry_later(sbx__place *place, const sbx_err *err) {
+  uint64_t delay = 0;
+  if (!err->no_effect || place->retries == MAX_RETRIES)
+    return false;
+  if (err->code == SBX_ENET)
+    delay = (uint64_t)FIRST_RETRY_MS << place->retries;
+  else if (err->code == SBX_ERATE)
+    delay = err->retry_after_ms;
+  if (delay == 0 || delay > place->sb->start_timeout_ms)
+    return false;
+  /* Others were told the same moment. */
+  delay += sbx_random_upto(delay / 4);
+  if (sbx_now_ms() + delay >= place->timer.due_ms)
+    return false;
+  place->retries++;
+  sbx_timer_start(&place->retry, delay);
+  return true;
+}
+
 static void on_opened(sbx_op *op, void *arg) {
   sbx__place *place = arg;
   sbx_sandbox *sb = place->sb;
   bool in_time = place->state == SBX__PLACE_OPENING;
   place->op = NULL;
+  if (in_time && !sb->freed && retry_later(place, &op->err))
+    return;
   sbx_timer_stop(&place->timer);
   if (in_time && op->err.code == SBX_OK && !sb->freed) {
     place->state = SBX__PLACE_OPEN;
@@ -158,6 +187,8 @@ static void on_place_timer(sbx_timer *timer) {
     sbx_op_abort(place->op, SBX_ETIMEOUT);
     return;
   }
+  /* A retry is not begun when it would come after this. */
+  assert(place->op != NULL);
   /* A create that is cut off now may still happen over there, with an answer that nobody reads. So
    * it may go on for a while; its answer is the surest way to what has to be deleted. */
   place->state = SBX__PLACE_LATE;
@@ -171,6 +202,18 @@ static void on_place_timer(sbx_timer *timer) {
   sbx__sandbox_step(sb);
 }
 
+static void on_retry(sbx_timer *timer) {
+  sbx__place *place = (sbx__place *)(void *)((char *)timer - offsetof(sbx__place, retry));
+  place->op = place->sb->provider->open(place->session, on_opened, place);
+  if (place->op != NULL)
+    return;
+  sbx_err err;
+  sbx_err_set(&err, SBX_ENOMEM, NULL);
+  sbx_timer_stop(&place->timer);
+  start_failed(place->sb, &err);
+  place_end(place);
+}
+
 static sbx__place *place_new(sbx_sandbox *sb) {
   sbx__place *place = sbx_calloc(1, sizeof *place);
   if (place == NULL)
@@ -182,6 +225,7 @@ static sbx__place *place_new(sbx_sandbox *sb) {
     return NULL;
   }
   sbx_timer_init(&place->timer, sb->loop, on_place_timer);
+  sbx_timer_init(&place->retry, sb->loop, on_retry);
   sbx_task_init(&place->end, on_end);
   place->next = sb->places;
   if (place->next != NULL)

@@ -117,6 +117,12 @@ int sbx__check_spec(const sbx_exec_spec *spec, uint32_t caps, sbx_err *err) {
                       err);
   if (rc != SBX_OK)
     return rc;
+  if (spec->context.len > 0 && spec->kind != SBX_EXEC_CODE)
+    return sbx_err_set(err, SBX_EINVAL, "only code runs in a context; leave the context out");
+  if (spec->context.len > 0 && !(caps & SBX_CAP_CONTEXTS))
+    return sbx_err_set(err, SBX_EUNSUPPORTED,
+                       "this provider has no interpreter that keeps its state; leave the context "
+                       "out, and keep what has to last in files");
   if (spec->cwd.len > 0 && !(caps & SBX_CAP_CWD))
     return sbx_err_set(err, SBX_EUNSUPPORTED,
                        "this provider cannot set a working directory; use cd in the command");
@@ -140,7 +146,7 @@ static bool block_size(size_t *total, const sbx_exec_spec *spec) {
               sbx_size_mul(&env_size, spec->env_count, sizeof *spec->env) &&
               add_size(total, argv_size) && add_size(total, env_size) &&
               add_size(total, spec->text.len) && add_size(total, spec->cwd.len) &&
-              add_size(total, spec->stdin_bytes.len);
+              add_size(total, spec->stdin_bytes.len) && add_size(total, spec->context.len);
   for (size_t i = 0; fits && i < spec->argc; i++)
     fits = add_size(total, spec->argv[i].len);
   for (size_t i = 0; fits && i < spec->env_count; i++)
@@ -175,5 +181,6 @@ int sbx__copy_spec(sbx_exec_spec *to, char **block, const sbx_exec_spec *from) {
   to->text = put_bytes(&at, from->text);
   to->cwd = put_bytes(&at, from->cwd);
   to->stdin_bytes = put_bytes(&at, from->stdin_bytes);
+  to->context = put_bytes(&at, from->context);
   return SBX_OK;
 }

@@ -67,6 +67,8 @@ typedef struct sbx_err {
   int code;                          /* SBX_OK or one of the negative codes above */
   int status;                        /* HTTP status, 0 where there was none */
   bool may_have_run;                 /* the command may have started before this went wrong */
+  bool no_effect;                    /* the request certainly changed nothing */
+  uint64_t retry_after_ms;           /* what the service asked to wait; 0: it said nothing */
   const char *provider;              /* provider id with static lifetime, or NULL */
   char message[SBX_ERR_MESSAGE_MAX]; /* what happened and what to do next; NUL-terminated UTF-8 */
 } sbx_err;
@@ -120,9 +122,12 @@ enum {
   SBX_CAP_TRUE_ORDER = 1u << 1,       /* merged output keeps the order in which it was written */
   SBX_CAP_STDIN = 1u << 2,
   SBX_CAP_CWD = 1u << 3,
-  SBX_CAP_KILL = 1u << 4,  /* a timeout ends the whole process tree */
-  SBX_CAP_LIST = 1u << 5,  /* sbx_sandbox_list() works */
-  SBX_CAP_LOCAL = 1u << 6, /* commands run on this machine */
+  SBX_CAP_KILL = 1u << 4,     /* a timeout ends the whole process tree */
+  SBX_CAP_LIST = 1u << 5,     /* sbx_sandbox_list() works */
+  SBX_CAP_LOCAL = 1u << 6,    /* commands run on this machine */
+  SBX_CAP_CONTEXTS = 1u << 7, /* code can run in an interpreter that keeps its state */
+  SBX_CAP_LIFETIME = 1u << 8, /* sbx_sandbox_control(): the lifetime can be set */
+  SBX_CAP_PAUSE = 1u << 9,    /* sbx_sandbox_control(): pause and resume */
 };
 
 /* Makes a sandbox object; no I/O, nothing is created yet.
@@ -183,7 +188,10 @@ typedef struct sbx_exec_spec {
   sbx_slice cwd;          /* relative to the base directory; empty: the base directory */
   const sbx_env_var *env; /* added to the sandbox's own environment */
   size_t env_count;
-  sbx_slice stdin_bytes;   /* empty: /dev/null */
+  sbx_slice stdin_bytes; /* empty: /dev/null */
+  /* CODE: name of the interpreter's context to run in, made at its first use; empty: the default
+   * one. Needs SBX_CAP_CONTEXTS. */
+  sbx_slice context;
   uint64_t timeout_ms;     /* 0: the default; <= 2147483000; SBX_NO_TIMEOUT: none */
   size_t max_output_bytes; /* kept of each stream; 0: SBX_MAX_OUTPUT_BYTES_DEFAULT; <= 1 GiB */
   sbx_truncate truncate;
@@ -222,6 +230,10 @@ typedef struct sbx_exec_result {
   sbx_kept output; /* both streams in the order of arrival */
   sbx_kept out;    /* stdout; empty with merge_streams */
   sbx_kept err;    /* stderr; empty with merge_streams */
+  /* What an interpreter gave besides its output, empty where there is none: one JSON object with
+   * "results" (an array of objects: text, html, png, ...), "droppedResults" (how many were too
+   * large to keep) and, when the code failed, "error" (an object: name, value, traceback). */
+  sbx_slice details;
 } sbx_exec_result;
 
 /* `err` is NULL exactly when `result` is not. A non-zero exit, a timeout and a cancel are results.
@@ -256,6 +268,17 @@ typedef void (*sbx_list_cb)(void *arg, const sbx_err *err, const sbx_entry *entr
  * SBX_ETOOBIG. Needs SBX_CAP_LIST, else SBX_EUNSUPPORTED. */
 int sbx_sandbox_list(sbx_sandbox *sb, size_t max_entries, sbx_list_cb cb, void *arg, sbx_call **out,
                      sbx_err *err);
+
+typedef enum sbx_control {
+  SBX_SET_LIFETIME, /* the provider ends the sandbox `seconds` from now; needs SBX_CAP_LIFETIME */
+  SBX_PAUSE,        /* its state is kept, nothing runs; needs SBX_CAP_PAUSE */
+  SBX_RESUME,       /* goes on after a pause, for `seconds` (0: the lifetime of the options) */
+} sbx_control;
+
+/* Changes the life of a sandbox. A pause ends the commands that run at that moment; until the
+ * resume every other call fails with SBX_ECONFLICT. */
+int sbx_sandbox_control(sbx_sandbox *sb, sbx_control control, uint64_t seconds, sbx_done_cb cb,
+                        void *arg, sbx_call **out, sbx_err *err);
 
 /* Asks a call to end early. An exec ends the process tree and reports SBX_CANCELLED; every other
  * call reports SBX_ECANCELED. So does a call that waits for the start, an exec too; the start goes

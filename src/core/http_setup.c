@@ -238,9 +238,9 @@ static int set_policy(sbx__exchange *x, const sbx_http_request *request, sbx_err
   curl->easy_setopt(easy, CURLOPT_TCP_KEEPIDLE, KEEPALIVE_IDLE_S);
   curl->easy_setopt(easy, CURLOPT_TCP_KEEPINTVL, KEEPALIVE_INTERVAL_S);
   curl->easy_setopt(easy, CURLOPT_USERAGENT, "cloudsandbox");
-  /* All that the library can decode; a stream is asked for as it is, for the sake of latency. */
-  if (request->on_bytes == NULL)
-    curl->easy_setopt(easy, CURLOPT_ACCEPT_ENCODING, "");
+  /* All that the library can decode; a stream is asked for as it is, for the sake of latency, but
+   * decoded where the server compresses all the same. */
+  curl->easy_setopt(easy, CURLOPT_ACCEPT_ENCODING, request->on_bytes == NULL ? "" : "identity");
   return SBX_OK;
 }
 

@@ -55,6 +55,7 @@ struct sbx_loop {
 
   void *transfer;
   void (*transfer_end)(void *state);
+  sbx_loop_state *states;
 
   bool closing; /* sbx_loop_close() was called */
   bool ended;   /* the handles are being closed */
@@ -140,6 +141,11 @@ static void on_own_handle_closed(uv_handle_t *handle) {
 static void end(sbx_loop *loop) {
   if (loop->transfer_end != NULL)
     loop->transfer_end(loop->transfer);
+  while (loop->states != NULL) {
+    sbx_loop_state *state = loop->states;
+    loop->states = state->next;
+    state->end(state);
+  }
   loop->ended = true;
   while (loop->watches != NULL)
     sbx_watch_stop(loop->watches);
@@ -479,4 +485,16 @@ void *sbx_loop_transfer_state(sbx_loop *loop) {
 void sbx_loop_set_transfer_state(sbx_loop *loop, void *state, void (*end_state)(void *state)) {
   loop->transfer = state;
   loop->transfer_end = end_state;
+}
+
+void sbx_loop_add_state(sbx_loop *loop, sbx_loop_state *state) {
+  state->next = loop->states;
+  loop->states = state;
+}
+
+sbx_loop_state *sbx_loop_find_state(const sbx_loop *loop, const void *key) {
+  sbx_loop_state *state = loop->states;
+  while (state != NULL && state->key != key)
+    state = state->next;
+  return state;
 }

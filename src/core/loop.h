@@ -89,6 +89,20 @@ uv_loop_t *sbx_loop_uv(sbx_loop *loop);
 typedef void (*sbx_loop_scope_fn)(void *arg, void (*body)(void *body_arg), void *body_arg);
 void sbx_loop_set_scope(sbx_loop *loop, sbx_loop_scope_fn scope, void *arg);
 
+/* ---- state that others keep with a loop ---- */
+
+/* Embedded in its owner, and found again by a key: the address of something of the owner's. The
+ * loop calls `end` once, when no op is live any more. */
+typedef struct sbx_loop_state {
+  struct sbx_loop_state *next;
+  const void *key;
+  void (*end)(struct sbx_loop_state *state);
+} sbx_loop_state;
+
+void sbx_loop_add_state(sbx_loop *loop, sbx_loop_state *state);
+/* NULL when there is none. */
+sbx_loop_state *sbx_loop_find_state(const sbx_loop *loop, const void *key);
+
 /* One slot for transfer.c's state, and how the loop ends it: once, when no op is live any more. */
 void *sbx_loop_transfer_state(sbx_loop *loop);
 void sbx_loop_set_transfer_state(sbx_loop *loop, void *state, void (*end)(void *state));

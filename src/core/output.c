@@ -31,6 +31,7 @@ struct sbx_output {
   void *arg;
   part joined;
   part streams[2]; /* by sbx_stream */
+  sbx_buf details;
 };
 
 static void part_set_max(part *p, size_t max, sbx_truncate truncate) {
@@ -47,6 +48,7 @@ sbx_output *sbx_output_new(size_t max, sbx_truncate truncate, bool merged, sbx_o
   out->merged = merged;
   out->on_bytes = on_bytes;
   out->arg = arg;
+  sbx_buf_init(&out->details, SBX_OUTPUT_DETAILS_MAX);
   part_set_max(&out->joined, max, truncate);
   part_set_max(&out->streams[SBX_STDOUT], merged ? 0 : max, truncate);
   part_set_max(&out->streams[SBX_STDERR], merged ? 0 : max, truncate);
@@ -59,6 +61,7 @@ void sbx_output_free(sbx_output *out) {
   sbx_free(out->joined.data);
   sbx_free(out->streams[SBX_STDOUT].data);
   sbx_free(out->streams[SBX_STDERR].data);
+  sbx_buf_deinit(&out->details);
   sbx_free(out);
 }
 
@@ -139,6 +142,10 @@ void sbx_output_skip(sbx_output *out, sbx_stream stream, uint64_t bytes) {
   out->joined.dropped += bytes;
   if (!out->merged)
     out->streams[stream].dropped += bytes;
+}
+
+sbx_buf *sbx_output_details(sbx_output *out) {
+  return &out->details;
 }
 
 static void reverse(char *bytes, size_t len) {

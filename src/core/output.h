@@ -26,6 +26,11 @@ bool sbx_output_is_full(const sbx_output *out);
 /* Counts bytes that were discarded unread; only when sbx_output_is_full(). */
 void sbx_output_skip(sbx_output *out, sbx_stream stream, uint64_t bytes);
 
+/* What the command gave besides its streams: one JSON object, in ASCII or UTF-8, or nothing. The
+ * provider writes it when the command has ended. */
+#define SBX_OUTPUT_DETAILS_MAX ((size_t)64 << 20)
+sbx_buf *sbx_output_details(sbx_output *out);
+
 /* Views of what was kept, cut at UTF-8 boundaries; valid until the next add or the free. A head and
  * a tail are laid side by side in the collector's own memory: returns 0 always. */
 int sbx_output_view(sbx_output *out, sbx_kept *joined, sbx_kept *std_out, sbx_kept *std_err);

@@ -68,16 +68,19 @@ typedef struct sbx_provider {
   bool (*session_owned)(const sbx_session *session);
 
   /* Creates the sandbox. When it fails, or is aborted, something may still have been created;
-   * `close` then finds and removes it. */
+   * `close` then finds and removes it. An error with `no_effect` says that nothing was: it may be
+   * called again on the same session. */
   sbx_op *(*open)(sbx_session *session, sbx_op_done done, void *arg);
   /* Deletes what open made, or may have made; success when there is nothing (any more). */
   sbx_op *(*close)(sbx_session *session, sbx_op_done done, void *arg);
   sbx_op *(*probe)(sbx_session *session, sbx_liveness *out, sbx_op_done done, void *arg);
 
   /* Runs one command. `spec` is checked and complete (timeout_ms and max_output_bytes set), is
-   * borrowed for the call; `out` and `status` live until the op is done. The op finishes when the
-   * command has ended and its output is complete. abort(SBX_ECANCELED) drops the connection and
-   * finishes soon, whatever the command does: sandbox.c uses it after kill had its chance. */
+   * borrowed for the call; `out` and `status` live until the op is done. A kind of command that
+   * this sandbox cannot run is an error of the op, with `status->started` false. The op finishes
+   * when the command has ended and its output is complete. abort(SBX_ECANCELED) drops the
+   * connection and finishes soon, whatever the command does: sandbox.c uses it after kill had its
+   * chance. */
   sbx_op *(*exec)(sbx_session *session, const sbx_exec_spec *spec, sbx_output *out,
                   sbx_exec_status *status, sbx_op_done done, void *arg);
   /* Ends the whole process tree of a running exec. Success: the kill was accepted; the exec op then
@@ -91,9 +94,13 @@ typedef struct sbx_provider {
   /* NULL without SBX_CAP_LIST. */
   sbx_op *(*list)(sbx_session *session, size_t max_entries, sbx_listing *out, sbx_op_done done,
                   void *arg);
+  /* NULL without SBX_CAP_LIFETIME and SBX_CAP_PAUSE. */
+  sbx_op *(*control)(sbx_session *session, sbx_control control, uint64_t seconds, sbx_op_done done,
+                     void *arg);
 } sbx_provider;
 
 extern const sbx_provider sbx_local_provider;
+extern const sbx_provider sbx_e2b_provider;
 
 /* The provider with this id, or NULL. */
 const sbx_provider *sbx_provider_find(const char *id);

@@ -44,8 +44,8 @@ typedef struct fake_op {
 fake_state fake;
 static fake_op *newest;
 
-static const char *const verb_names[FAKE_VERBS] = {"open", "close", "probe", "exec",
-                                                   "kill", "put",   "get",   "list"};
+static const char *const verb_names[FAKE_VERBS] = {"open", "close", "probe", "exec",   "kill",
+                                                   "put",  "get",   "list",  "control"};
 
 /* ---- the end of an operation ---- */
 
@@ -72,6 +72,8 @@ static void finish(fake_op *f, int code) {
   if (code == SBX_OK && f->verb == FAKE_LIST)
     code = write_listing(f->listing);
   sbx_err_set(&err, code, "fake %s failed", verb_names[f->verb]);
+  err.no_effect = f->plan.no_effect;
+  err.retry_after_ms = f->plan.retry_after_ms;
   sbx_op_finish(&f->op, code != SBX_OK ? &err : NULL);
 }
 
@@ -304,9 +306,20 @@ static sbx_op *start_list(sbx_session *session, size_t max_entries, sbx_listing 
   return &f->op;
 }
 
+static sbx_op *start_control(sbx_session *session, sbx_control control, uint64_t seconds,
+                             sbx_op_done done, void *arg) {
+  fake_op *f = start(FAKE_CONTROL, session, done, arg);
+  if (f == NULL)
+    return NULL;
+  fake.control = control;
+  fake.seconds = seconds;
+  return &f->op;
+}
+
 static const sbx_provider fresh = {
     .id = "fake",
-    .caps = SBX_CAP_SEPARATE_STREAMS | SBX_CAP_STDIN | SBX_CAP_CWD | SBX_CAP_KILL | SBX_CAP_LIST,
+    .caps = SBX_CAP_SEPARATE_STREAMS | SBX_CAP_STDIN | SBX_CAP_CWD | SBX_CAP_KILL | SBX_CAP_LIST |
+            SBX_CAP_LIFETIME | SBX_CAP_PAUSE,
     .limit_margin_ms = 0,
     .kill_budget_ms = 10000,
     .configure = configure,
@@ -323,6 +336,7 @@ static const sbx_provider fresh = {
     .put = start_put,
     .get = start_get,
     .list = start_list,
+    .control = start_control,
 };
 
 sbx_provider fake_provider;

@@ -16,13 +16,16 @@ typedef enum fake_verb {
   FAKE_PUT,
   FAKE_GET,
   FAKE_LIST,
+  FAKE_CONTROL,
   FAKE_VERBS
 } fake_verb;
 
 typedef struct fake_plan {
-  int code;  /* how it ends */
-  bool hang; /* not before fake_release() or an abort */
-  bool deaf; /* SBX_ECANCELED and SBX_ETIMEOUT change nothing */
+  int code;       /* how it ends */
+  bool hang;      /* not before fake_release() or an abort */
+  bool deaf;      /* SBX_ECANCELED and SBX_ETIMEOUT change nothing */
+  bool no_effect; /* the error says so */
+  uint64_t retry_after_ms;
 } fake_plan;
 
 typedef struct fake_state {
@@ -42,6 +45,8 @@ typedef struct fake_state {
   char path[64], bytes[64];                                   /* of the last put or get */
   uint64_t timeout_ms;
   size_t max_output_bytes;
+  sbx_control control; /* the last one */
+  uint64_t seconds;
 
   int sessions; /* made so far */
   int live_sessions;

@@ -164,6 +164,11 @@ void begin_list(fixture *f, seen *s) {
   note_refusal(s, sbx_sandbox_list(f->sb, 10, on_listed, s, &s->call, &err), &err);
 }
 
+void begin_control(fixture *f, seen *s, sbx_control control, uint64_t seconds) {
+  sbx_err err;
+  note_refusal(s, sbx_sandbox_control(f->sb, control, seconds, on_done, s, &s->call, &err), &err);
+}
+
 void free_sandbox(fixture *f) {
   sbx_sandbox_free(f->sb);
   f->sb = NULL;

@@ -48,6 +48,7 @@ void begin_spec(fixture *f, seen *s, const sbx_exec_spec *spec);
 void begin_write(fixture *f, seen *s);
 void begin_read(fixture *f, seen *s);
 void begin_list(fixture *f, seen *s);
+void begin_control(fixture *f, seen *s, sbx_control control, uint64_t seconds);
 void free_sandbox(fixture *f);
 
 /* Runs all that can happen without time passing. */
