@@ -4,8 +4,9 @@
  * watch, and one uv_async_t. All are unreferenced but the async, which is referenced exactly while
  * something is held, queued or closing; it also wakes the loop when a task is queued from outside.
  *
- * Invariant: tasks run only from leave(), that is, at the end of a libuv callback of ours. Memory
- * that embeds a uv handle is freed only in that handle's close callback. */
+ * Invariant: tasks run only from leave(), that is, at the end of a libuv callback of ours, or when
+ * the host's process ends (sbx_loop_run_ready). Memory that embeds a uv handle is freed only in
+ * that handle's close callback. */
 #include "core/loop.h"
 
 #include "core/alloc.h"
