@@ -6,7 +6,7 @@ import { spawn } from "node:child_process";
 import { statSync } from "node:fs";
 import os from "node:os";
 import { ConnectError, boolField, bytesField, connectTimeout, omitZero, onlyMessage, stringField, uintField } from "./connect.js";
-import { PipeMaker } from "./fifo.js";
+import { PipeMaker } from "../fifo.js";
 import { PathError, resolvePath } from "./paths.js";
 
 /** @typedef {import("./sandbox.js").Sandbox} Sandbox */

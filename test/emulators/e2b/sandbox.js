@@ -6,7 +6,7 @@ import { EventEmitter } from "node:events";
 import { mkdirSync, mkdtempSync, rmSync } from "node:fs";
 import os from "node:os";
 import path from "node:path";
-import { PipeMaker } from "./fifo.js";
+import { PipeMaker } from "../fifo.js";
 import { ProcessTable } from "./process.js";
 import { Interpreter } from "./interpreter.js";
 import { Reaper, signalMarked } from "../processes.js";
