@@ -5,6 +5,8 @@ import http from "node:http";
 import http2 from "node:http2";
 import { Exchange } from "./exchange.js";
 
+const KEEP_ALIVE_MS = 610_000;
+
 /** @typedef {import("./exchange.js").Fault} Fault */
 /** @typedef {import("./exchange.js").LogEntry} LogEntry */
 
@@ -94,7 +96,8 @@ export class Engine {
     this.connections[name] ??= 0;
     const server = tls
       ? http2.createSecureServer({ ...tls, allowHTTP1: true })
-      : http.createServer({ keepAliveTimeout: 610_000, requestTimeout: 0, headersTimeout: 0 });
+      : http.createServer();
+    Object.assign(server, { keepAliveTimeout: KEEP_ALIVE_MS, requestTimeout: 0, headersTimeout: 0 });
     /** @type {Map<string, import("node:net").Socket>} */
     const byPeer = new Map();
     server.on("connection", (socket) => {

@@ -2,6 +2,7 @@
 // two routing headers, and answers in the platform's words when there is nothing behind it.
 // @ts-check
 import http from "node:http";
+import { replies } from "../engine.js";
 import { serveEnvd } from "./envd.js";
 
 /** @typedef {import("../exchange.js").Exchange} Exchange */
@@ -11,7 +12,7 @@ import { serveEnvd } from "./envd.js";
 export const ENVD_PORT = 49983;
 export const INTERPRETER_PORT = 49999;
 const RESERVED = new Set(["/init", "/freeze", "/unfreeze", "/fsfreeze", "/fsthaw", "/collapse", "/upgrade"]);
-const BROWSER = /mozilla|chrome|safari|firefox|edge|opera|msie/i;
+export const BROWSER = /mozilla|chrome|safari|firefox|edge|opera|msie/i;
 const HOP_HEADERS = ["connection", "keep-alive", "transfer-encoding", "upgrade", "proxy-connection"];
 
 /** @typedef {{ id: string, port: number } | { status: number, text: string }} Route */
@@ -39,6 +40,30 @@ export function findRoute(exchange) {
   }
   return { id, port: Number(port) };
 }
+
+const GONE = "The sandbox was not found";
+const SHUT = "The sandbox is running but port is not open";
+
+/** What the proxies answer, for scripted faults. */
+export const proxyReplies = {
+  /** @param {string} sandboxId */
+  gone: (sandboxId) => replies.json(502, { sandboxId, message: GONE, code: 502 }),
+  /** @param {string} sandboxId @param {number} port */
+  portClosed: (sandboxId, port) => replies.json(502, { sandboxId, message: SHUT, port, code: 502 }),
+  unrouted: () => ({
+    status: 502,
+    headers: { "content-type": "text/plain; charset=utf-8" },
+    body: "Failed to route request to sandbox",
+  }),
+  /** @param {string} sandboxId */
+  transitioning: (sandboxId) =>
+    replies.json(409, { sandboxId, message: "The sandbox is still transitioning. Try again in a moment.", code: 409 }),
+  /** @param {string} sandboxId */
+  tooManyConnections: (sandboxId, limit = 100) => {
+    const message = `The sandbox has too many concurrent incoming connections (limit: ${limit})`;
+    return replies.json(429, { sandboxId, message, code: 429, connectionLimit: limit });
+  },
+};
 
 /**
  * An error of the proxies: JSON, or a page for what looks like a browser.
@@ -71,7 +96,7 @@ export class Edge {
     const sandbox = this.fleet.get(route.id);
     if (sandbox?.state === "paused" && sandbox.spec.autoResume) this.fleet.resume(sandbox, sandbox.spec.timeout);
     if (sandbox?.state !== "running") {
-      await proxyError(exchange, 502, { sandboxId: route.id, message: "The sandbox was not found" });
+      await proxyError(exchange, 502, { sandboxId: route.id, message: GONE });
       return;
     }
     await this.inside(exchange, sandbox, route.port);
@@ -123,8 +148,7 @@ export class Edge {
       return;
     }
     for (const ms of this.fleet.settings.dialDelaysMs) await new Promise((resolve) => setTimeout(resolve, ms));
-    const message = "The sandbox is running but port is not open";
-    await proxyError(exchange, 502, { sandboxId: sandbox.id, message, port });
+    await proxyError(exchange, 502, { sandboxId: sandbox.id, message: SHUT, port });
   }
 
   /**

@@ -3,10 +3,12 @@
 import { Engine } from "../engine.js";
 import { ControlPlane, controlRoute } from "./control.js";
 import { ENVD_PORT, Edge, INTERPRETER_PORT, findRoute } from "./edge.js";
+import { findFaultWith } from "./manners.js";
 import { Fleet } from "./sandbox.js";
 import { readTemplate } from "./schema.js";
 
 /** @typedef {import("../exchange.js").Exchange} Exchange */
+/** @typedef {import("./manners.js").Plane} Plane */
 /** @typedef {import("./sandbox.js").Settings} Settings */
 /** @typedef {import("./sandbox.js").Sandbox} Sandbox */
 
@@ -36,8 +38,9 @@ const DEFAULTS = {
   seed: 1,
 };
 
-/** A small generator whose numbers can be had again. @param {number} seed */
+/** A small generator whose numbers can be had again. @param {number | null} seed */
 function makeRandom(seed) {
+  if (seed === null) return () => 0;
   let state = seed >>> 0;
   return () => {
     state = (state + 0x6d2b79f5) >>> 0;
@@ -71,6 +74,8 @@ function portRoute(exchange, port) {
   return `${port === INTERPRETER_PORT ? "interpreter" : `port ${port}`} ${exchange.method} ${path}`;
 }
 
+export { proxyReplies } from "./edge.js";
+
 export class E2BEmulator {
   engine = new Engine();
   apiUrl = "";
@@ -79,6 +84,8 @@ export class E2BEmulator {
   sandboxPort = 0;
   /** The sandbox of debug mode. @type {Sandbox | undefined} */
   debugSandbox;
+  /** What a well-behaved client would not have done. @type {string[]} */
+  complaints = [];
   #closed = false;
 
   /** @param {Partial<Settings>} [settings] */
@@ -112,30 +119,36 @@ export class E2BEmulator {
 
   /** @param {StartOptions} [options] */
   async start({ apiPort, sandboxPort, tls, noContinue, debug = false } = {}) {
+    const watch = (/** @type {Exchange} */ exchange, /** @type {string} */ route, /** @type {Plane} */ plane) => {
+      this.complaints.push(...findFaultWith(exchange, route, plane));
+      return route;
+    };
+    const control = (/** @type {Exchange} */ exchange) => watch(exchange, controlRoute(exchange), "control");
+    const data = (/** @type {Exchange} */ exchange) => watch(exchange, dataRoute(exchange), "data");
     const isControl = (/** @type {Exchange} */ exchange) => exchange.host.startsWith("api.");
     const isData = (/** @type {Exchange} */ exchange) => /^(sandbox\.|\d+-)/.test(exchange.host);
     const onControl = (/** @type {Exchange} */ exchange) => this.control.serve(exchange);
     const onData = (/** @type {Exchange} */ exchange) => this.edge.serve(exchange);
     const common = { tls, noContinue };
     // Either listener serves both, by Host, so that one port can stand for a whole domain.
-    const api = await this.engine.listen({
+    const apiListener = await this.engine.listen({
       ...common,
       name: "api",
       port: debug ? (apiPort ?? 3000) : apiPort,
-      route: (exchange) => (isData(exchange) ? dataRoute(exchange) : controlRoute(exchange)),
+      route: (exchange) => (isData(exchange) ? data(exchange) : control(exchange)),
       handler: (exchange) => (isData(exchange) ? onData(exchange) : onControl(exchange)),
     });
-    const data = await this.engine.listen({
+    const sandboxListener = await this.engine.listen({
       ...common,
       name: "sandbox",
       port: sandboxPort,
-      route: (exchange) => (isControl(exchange) ? controlRoute(exchange) : dataRoute(exchange)),
+      route: (exchange) => (isControl(exchange) ? control(exchange) : data(exchange)),
       handler: (exchange) => (isControl(exchange) ? onControl(exchange) : onData(exchange)),
     });
-    this.apiUrl = api.url;
-    this.apiPort = api.port;
-    this.sandboxUrl = data.url;
-    this.sandboxPort = data.port;
+    this.apiUrl = apiListener.url;
+    this.apiPort = apiListener.port;
+    this.sandboxUrl = sandboxListener.url;
+    this.sandboxPort = sandboxListener.port;
     if (debug) await this.#serveDebug();
     return this;
   }

@@ -278,7 +278,7 @@ export class ProcessTable {
     throw new ConnectError("internal", `error resizing tty: process ${running.pid} has no tty`);
   }
 
-  /** Forgets everything; the fleet ends the processes themselves. */
+  /** Forgets everything; the fleet ends what they have left behind. */
   stop() {
     for (const timer of this.#timers) clearTimeout(timer);
     for (const running of this.#processes.values()) {
@@ -313,6 +313,7 @@ export class ProcessTable {
       ...config.envs,
     };
     try {
+      if (this.sandbox.ended) throw new Error("the sandbox has ended");
       const child = spawn("/bin/sh", ["-c", WRAPPER, "--", config.cmd, ...config.args], {
         cwd,
         env,

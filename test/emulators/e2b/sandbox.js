@@ -51,7 +51,8 @@ import { Reaper, signalMarked } from "../processes.js";
  * @property {number} executeKeepaliveMs
  * @property {boolean} interruptOnDisconnect whether /execute interrupts when its client has gone
  * @property {number} retainExitMs how long an exit code can still be asked for
- * @property {number} seed of everything random on the wire
+ * @property {number | null} seed of what is random on the wire: blanks in JSON, cuts in envelopes; null:
+ *   no cuts, for measurements
  */
 
 const ALPHABET = "abcdefghijklmnopqrstuvwxyz0123456789";
@@ -83,6 +84,7 @@ export class Sandbox {
   fileMetadata = new Map();
   startedAt = Date.now();
   endAt = 0;
+  ended = false;
 
   /**
    * @param {SandboxSpec} spec
@@ -207,6 +209,7 @@ export class Fleet extends EventEmitter {
    * @param {string} reason
    */
   end(sandbox, reason) {
+    sandbox.ended = true;
     this.#sandboxes.delete(sandbox.id);
     this.#ended.set(sandbox.id, reason);
     clearTimeout(this.#timers.get(sandbox.id));
