@@ -5,6 +5,7 @@
  *   sandbox_call.c   the base of every call: waiting for the start, cancel, probe, finish
  *   sandbox_spec.c   checks and copies of what a call is given
  *   sandbox_exec.c   run a command: two clocks, kill, outcome
+ *   sandbox_relay.c  a command's output on its way to the user's callback
  *   sandbox_file.c   write, read, list
  *   sandbox_control.c  lifetime, pause, resume
  *
@@ -153,6 +154,28 @@ void sbx__call_probe(sbx_call *call);
 void sbx__call_finish(sbx_call *call, const sbx_err *err);
 /* Finishes with SBX_ENOMEM: the provider's op could not be made. */
 void sbx__call_finish_nomem(sbx_call *call);
+
+/* ---- output ---- */
+
+typedef struct sbx__chunk sbx__chunk;
+
+/* Output that waits for the ready list: it may arrive deep inside the core, even inside libcurl,
+ * where no user code may run. What one turn of the loop brings is all that is ever held. */
+typedef struct sbx__relay {
+  sbx_loop *loop;
+  sbx_output_cb fn;
+  void *arg;
+  sbx__chunk *first;
+  sbx__chunk **last;
+  bool *freed; /* set while `fn` runs: it may end the call that the relay belongs to */
+} sbx__relay;
+
+void sbx__relay_init(sbx__relay *relay, sbx_loop *loop, sbx_output_cb fn, void *arg);
+/* False when there is no memory: what came is then lost. */
+bool sbx__relay_add(sbx__relay *relay, sbx_stream stream, sbx_slice bytes);
+/* Calls `fn` with all that waits; only from the ready list. False when the relay is no more. */
+bool sbx__relay_flush(sbx__relay *relay);
+void sbx__relay_deinit(sbx__relay *relay);
 
 /* ---- arguments ---- */
 

@@ -33,9 +33,9 @@ typedef struct exec_call {
   sbx_timer budget; /* of the kill */
   sbx_termination termination;
 
-  bool in_output; /* the user's on_output is on the stack, and a provider's code below it */
-  int stop_later; /* a reason that came from there */
-  sbx_task task;
+  sbx__relay relay; /* to the user's on_output */
+  sbx_task relay_task;
+  bool relay_lost; /* there was no memory for a part of it */
 } exec_call;
 
 static exec_call *exec_of(sbx_call *call) {
@@ -133,8 +133,8 @@ static void start_kill(exec_call *exec) {
 
 /* ---- stop ---- */
 
-static void stop_now(exec_call *exec, int reason) {
-  sbx_call *call = &exec->call;
+static void stop_exec(sbx_call *call, int reason) {
+  exec_call *exec = exec_of(call);
   if (reason == SBX_ECLOSED) {
     if (exec->kill != NULL)
       sbx_op_abort(exec->kill, reason);
@@ -150,29 +150,19 @@ static void stop_now(exec_call *exec, int reason) {
   start_kill(exec);
 }
 
-static void stop_exec(sbx_call *call, int reason) {
-  exec_call *exec = exec_of(call);
-  if (!exec->in_output) {
-    stop_now(exec, reason);
-    return;
-  }
-  if (exec->stop_later != SBX_ECLOSED)
-    exec->stop_later = reason;
-  sbx_loop_defer(call->sb->loop, &exec->task);
-}
-
-static void on_stop_later(sbx_task *task) {
-  exec_call *exec = (exec_call *)(void *)((char *)task - offsetof(exec_call, task));
-  stop_now(exec, exec->stop_later);
-}
-
 /* ---- run ---- */
 
 static void on_bytes(void *arg, sbx_stream stream, sbx_slice bytes) {
   exec_call *exec = arg;
-  exec->in_output = true;
-  exec->on_output(exec->call.arg, stream, bytes);
-  exec->in_output = false;
+  if (!exec->relay_lost)
+    exec->relay_lost = !sbx__relay_add(&exec->relay, stream, bytes);
+  sbx_loop_defer(exec->call.sb->loop, &exec->relay_task);
+}
+
+static void on_relay_task(sbx_task *task) {
+  exec_call *exec = (exec_call *)(void *)((char *)task - offsetof(exec_call, relay_task));
+  if (sbx__relay_flush(&exec->relay) && exec->relay_lost)
+    stop_exec(&exec->call, SBX_ECANCELED);
 }
 
 static void run_exec(sbx_call *call) {
@@ -220,8 +210,9 @@ static void report_exec(sbx_call *call, const sbx_err *err) {
   exec_call *exec = exec_of(call);
   sbx_exec_result result = {0};
   sbx_err nomem;
-  if (err == NULL && fill_result(exec, &result) != SBX_OK) {
-    sbx_err_set(&nomem, SBX_ENOMEM, "out of memory; the command has run, but its output is lost");
+  if (err == NULL && (exec->relay_lost || fill_result(exec, &result) != SBX_OK)) {
+    sbx_err_set(&nomem, SBX_ENOMEM,
+                "out of memory; the command has run, but a part of its output is lost");
     nomem.provider = call->sb->provider->id;
     nomem.may_have_run = true;
     err = &nomem;
@@ -232,7 +223,8 @@ static void report_exec(sbx_call *call, const sbx_err *err) {
 static void release_exec(sbx_call *call) {
   exec_call *exec = exec_of(call);
   sbx_timer_stop(&exec->budget);
-  sbx_task_cancel(&exec->task);
+  sbx_task_cancel(&exec->relay_task);
+  sbx__relay_deinit(&exec->relay);
   sbx_output_free(exec->output);
   sbx_free(exec->spec_block);
 }
@@ -285,7 +277,8 @@ int sbx_sandbox_exec(sbx_sandbox *sb, const sbx_exec_spec *spec, sbx_output_cb o
   if (!sbx__sandbox_is_open(sb) && sbx__copy_spec(&exec->spec, &exec->spec_block, &full) != SBX_OK)
     goto nomem;
   sbx_timer_init(&exec->budget, sb->loop, on_budget);
-  sbx_task_init(&exec->task, on_stop_later);
+  sbx__relay_init(&exec->relay, sb->loop, on_output, arg);
+  sbx_task_init(&exec->relay_task, on_relay_task);
   sbx__call_init(&exec->call, sb, &exec_kind, arg);
   sbx__call_begin(&exec->call);
   if (out != NULL)

@@ -239,7 +239,8 @@ typedef struct sbx_exec_result {
 /* `err` is NULL exactly when `result` is not. A non-zero exit, a timeout and a cancel are results.
  */
 typedef void (*sbx_exec_cb)(void *arg, const sbx_err *err, const sbx_exec_result *result);
-/* Bytes as they arrive, at any split. Never called after sbx_exec_cb. */
+/* Bytes as they arrive, at any split. Never called after sbx_exec_cb, and never from inside another
+ * call into the library. */
 typedef void (*sbx_output_cb)(void *arg, sbx_stream stream, sbx_slice bytes);
 
 /* Runs one command. `on_output` may be NULL. */

@@ -1,8 +1,7 @@
 /* call.cc - from the core's callbacks to a settled Promise.
  *
- * Output may arrive deep inside the core, even inside libcurl, so it waits for the loop's ready
- * list before JavaScript sees it: there a callback scope is open and any call into the core is
- * allowed.
+ * The core calls back from the loop's ready list only, where a callback scope is open and any call
+ * into the core is allowed.
  *
  * Invariant: each Call is settled once and freed in the same breath. In a dying environment it is
  * only freed: its Promise stays pending, like all others of a thread that was terminated. */
@@ -21,19 +20,6 @@ extern "C" {
 #include <new>
 
 namespace sbx {
-
-struct Call::Chunk {
-  Chunk *next;
-  sbx_stream stream;
-  size_t len;
-
-  char *Bytes() {
-    return reinterpret_cast<char *>(this + 1);
-  }
-  sbx_slice Slice() const {
-    return sbx_slice_of(reinterpret_cast<const char *>(this + 1), len);
-  }
-};
 
 namespace {
 
@@ -61,17 +47,9 @@ Call::Call(napi_env env, AddonData *addon, Sandbox *owner, uint64_t id)
     next_->prev_ = this;
   owner->calls_ = this;
   owner->Ref();
-  sbx_task_init(&output_task_.task, RunOutputTask);
-  output_task_.call = this;
 }
 
 Call::~Call() {
-  sbx_task_cancel(&output_task_.task);
-  while (chunks_ != nullptr) {
-    Chunk *chunk = chunks_;
-    chunks_ = chunk->next;
-    sbx_free(chunk);
-  }
   if (on_output_ != nullptr)
     napi_delete_reference(env_, on_output_);
   if (prev_ != nullptr)
@@ -152,47 +130,14 @@ void Call::OnList(void *arg, const sbx_err *err, const sbx_entry *entries, size_
 
 void Call::OnOutput(void *arg, sbx_stream stream, sbx_slice bytes) {
   auto *call = static_cast<Call *>(arg);
-  if (call->addon_->IsDying() || call->output_lost_)
+  if (call->addon_->IsDying())
     return;
-  auto *chunk = static_cast<Chunk *>(sbx_malloc(sizeof(Chunk) + bytes.len));
-  if (chunk == nullptr) {
-    call->output_lost_ = true;
-    call->Cancel();
-    return;
-  }
-  chunk->next = nullptr;
-  chunk->stream = stream;
-  chunk->len = bytes.len;
-  memcpy(chunk->Bytes(), bytes.ptr, bytes.len);
-  *call->chunks_tail_ = chunk;
-  call->chunks_tail_ = &chunk->next;
-  sbx_loop_defer(call->addon_->RunningLoop(), &call->output_task_.task);
-}
-
-void Call::RunOutputTask(sbx_task *task) {
-  reinterpret_cast<OutputTask *>(task)->call->DeliverOutput();
-}
-
-void Call::DeliverOutput() {
-  /* A callback that ends the thread ends all calls, this one too: then only `addon` is left. */
-  AddonData *addon = addon_;
-  while (!addon->IsDying() && chunks_ != nullptr) {
-    Chunk *chunk = chunks_;
-    chunks_ = chunk->next;
-    if (chunks_ == nullptr)
-      chunks_tail_ = &chunks_;
-    CallOnOutput(*chunk);
-    sbx_free(chunk);
-  }
-}
-
-void Call::CallOnOutput(const Chunk &chunk) {
-  napi_env env = env_;
+  napi_env env = call->env_;
   HandleScope scope(env);
   napi_value function = nullptr;
-  napi_value args[2] = {nullptr, MakeBytes(env, chunk.Slice())};
-  if (args[1] != nullptr && napi_get_reference_value(env, on_output_, &function) == napi_ok &&
-      napi_create_uint32(env, chunk.stream == SBX_STDERR ? 1 : 0, &args[0]) == napi_ok &&
+  napi_value args[2] = {nullptr, MakeBytes(env, bytes)};
+  if (args[1] != nullptr && napi_get_reference_value(env, call->on_output_, &function) == napi_ok &&
+      napi_create_uint32(env, stream == SBX_STDERR ? 1 : 0, &args[0]) == napi_ok &&
       napi_call_function(env, MakeUndefined(env), function, 2, args, nullptr) == napi_ok)
     return;
   /* What was thrown here has no caller: it is an uncaught exception, as in any event listener. */

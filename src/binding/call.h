@@ -4,10 +4,6 @@
 
 #include "sbx.h"
 
-extern "C" {
-#include "core/loop.h"
-}
-
 #include <napi.h>
 
 namespace sbx {
@@ -52,20 +48,10 @@ public:
   static void OnOutput(void *arg, sbx_stream stream, sbx_slice bytes);
 
 private:
-  /* Output that waits for the ready list. */
-  struct Chunk;
-  struct OutputTask {
-    sbx_task task; /* first, so that the task's address is this struct's */
-    Call *call;
-  };
-
   Call(napi_env env, AddonData *addon, Sandbox *owner, uint64_t id);
   ~Call();
 
   template <typename Make> void Settle(const sbx_err *err, Make make);
-  static void RunOutputTask(sbx_task *task);
-  void DeliverOutput();
-  void CallOnOutput(const Chunk &chunk);
 
   napi_env env_;
   AddonData *addon_;
@@ -74,10 +60,6 @@ private:
   napi_deferred deferred_ = nullptr;
   napi_value promise_ = nullptr; /* valid inside the method that made the call */
   napi_ref on_output_ = nullptr;
-  Chunk *chunks_ = nullptr;
-  Chunk **chunks_tail_ = &chunks_;
-  bool output_lost_ = false; /* no memory for a chunk */
-  OutputTask output_task_ = {};
   sbx_call *handle_ = nullptr;
   Call *next_ = nullptr;
   Call *prev_ = nullptr;

@@ -372,6 +372,21 @@ static void test_cancel_and_free_inside_the_output_callback(void **state) {
   assert_int_equal(fake.live_sessions, 0);
 }
 
+/* The fake provider writes from inside its exec(); the user must not see that before exec() and the
+ * call that led to it have returned. */
+static void test_output_never_comes_from_inside_a_call(void **state) {
+  fixture *f = *state;
+  seen warm = {0}, s = {0};
+  begin_exec(f, &warm, "yes", 0);
+  settle(f);
+  fake.output = "bytes";
+  begin_exec(f, &s, "yes", 0);
+  assert_string_equal(s.streamed, "");
+  settle(f);
+  assert_string_equal(s.streamed, "bytes");
+  assert_seen(&s, SBX_OK);
+}
+
 #define T(name) cmocka_unit_test_setup_teardown(name, fixture_setup, fixture_teardown)
 
 int main(void) {
@@ -394,6 +409,7 @@ int main(void) {
       T(test_timeout_of_a_command_that_ends_by_itself_meanwhile),
       T(test_the_answer_to_a_kill_is_waited_for),
       T(test_timeout_without_a_way_to_kill),
+      T(test_output_never_comes_from_inside_a_call),
       T(test_cancel_in_flight),
       T(test_cancel_does_not_probe),
       T(test_a_timeout_wins_over_a_cancel),
