@@ -21,6 +21,7 @@ function useEmulator(settings) {
     use.engine.clearFaults();
     use.engine.clearLog();
     assert.deepEqual(use.engine.errors, []);
+    assert.deepEqual(use.emulator.complaints, []);
   });
   after(() => use.emulator.close());
   return use;
