@@ -39,7 +39,10 @@ for (const kind of agents) {
       const agent = kind.world(t).make();
       await agent.start();
       await agent.shell("mkdir sub; cd sub; export A=1; echo made > f");
-      assert.deepStrictEqual(await agent.shell("cat sub/f; echo \"[$A]\"; ls"), { output: "made\n[]\nsub\n", exitCode: 0 });
+      assert.deepStrictEqual(await agent.shell('cat sub/f; echo "[$A]"; ls'), {
+        output: "made\n[]\nsub\n",
+        exitCode: 0,
+      });
     });
 
     test("C089 two agents have separate workspaces", async (t) => {
@@ -60,12 +63,21 @@ for (const kind of agents) {
       const tracked = mark();
       const controller = new AbortController();
       const reason = new Error("enough");
-      const call = agent.shell("echo begun; sleep 300 & sleep 300", { signal: controller.signal, env: tracked.env });
+      const call = agent.shell("echo begun; sleep 300 & sleep 300", {
+        signal: controller.signal,
+        env: tracked.env,
+      });
       const settled = call.catch((error) => error);
       await tracked.started(2);
       controller.abort(reason);
       if (facts.abort === "reason") assert.equal(await settled, reason);
-      else assert.deepStrictEqual(await settled, { output: "begun\n", exitCode: 130, cancelled: true });
+      else {
+        assert.deepStrictEqual(await settled, {
+          output: "begun\n",
+          exitCode: 130,
+          cancelled: true,
+        });
+      }
       await tracked.gone();
       assert.deepStrictEqual(await agent.shell("echo next"), { output: "next\n", exitCode: 0 });
     });
@@ -74,7 +86,10 @@ for (const kind of agents) {
       const agent = kind.world(t).make();
       await agent.start();
       const reason = new Error("not wanted");
-      assert.equal(await rejection(agent.shell("touch no", { signal: AbortSignal.abort(reason) })), reason);
+      assert.equal(
+        await rejection(agent.shell("touch no", { signal: AbortSignal.abort(reason) })),
+        reason,
+      );
       assert.equal(await agent.readFile("no"), null);
     });
 
@@ -98,16 +113,23 @@ for (const kind of agents) {
       await Promise.all([agent.close(), agent.close()]);
       await agent.close();
       assert.equal(agent.ready, false);
-      for (const call of [...calls, () => agent.start()]) assert.match((await rejection(call())).message, /closed/);
+      for (const call of [...calls, () => agent.start()]) {
+        assert.match((await rejection(call())).message, /closed/);
+      }
     });
 
     test("K12 the default language, and a language that is not offered", async (t) => {
       const agent = kind.world(t).make();
       await agent.start();
-      const source = { node: "console.log(typeof process)", python: "print(type(1).__name__)" }[facts.language];
+      const source = { node: "console.log(typeof process)", python: "print(type(1).__name__)" }[
+        facts.language
+      ];
       const expected = { node: "object\n", python: "int\n" }[facts.language];
       assert.deepStrictEqual(await agent.run(source), { output: expected, exitCode: 0 });
-      assert.match((await rejection(agent.run("puts 1", { language: "ruby" }))).message, /Unsupported/);
+      assert.match(
+        (await rejection(agent.run("puts 1", { language: "ruby" }))).message,
+        /Unsupported/,
+      );
     });
 
     test("K12 variables: the manifest's, overlaid by the call's", async (t) => {
@@ -116,12 +138,20 @@ for (const kind of agents) {
       env.A = "changed later";
       await agent.start();
       assert.equal((await agent.shell('echo "$A, $B, $C"')).output, "manifest a, manifest b, \n");
-      assert.equal((await agent.shell('echo "$A, $B, $C"', { env: { B: "call b", C: "call c" } })).output, "manifest a, call b, call c\n");
+      assert.equal(
+        (await agent.shell('echo "$A, $B, $C"', { env: { B: "call b", C: "call c" } })).output,
+        "manifest a, call b, call c\n",
+      );
     });
 
     test("K12 a start that fails at a seed file leaves nothing, and rejects with that error", async (t) => {
       const agent = kind.world(t).make({
-        workspace: { files: [{ path: "good", contents: "x" }, { path: "bad", contents: "***", encoding: "base64" }] },
+        workspace: {
+          files: [
+            { path: "good", contents: "x" },
+            { path: "bad", contents: "***", encoding: "base64" },
+          ],
+        },
       });
       const error = await rejection(agent.start());
       assert.equal(error.code, "ERR_SANDBOX_INVALID_ARG");
@@ -151,13 +181,20 @@ for (const provider of providers) {
     test("D5 after a loss the workspace's files are there again, and the loss is told", async (t) => {
       const world = provider.world(t);
       const remote = world.make();
-      const agent = new SandboxAgent({ backend: "remote", remote, workspace: { files: [{ path: "seed", contents: "seeded" }] } });
+      const agent = new SandboxAgent({
+        backend: "remote",
+        remote,
+        workspace: { files: [{ path: "seed", contents: "seeded" }] },
+      });
       t.after(() => agent.close());
       await agent.start();
       await agent.shell("echo changed > seed; echo more > other");
       world.lose(remote);
       assert.equal((await rejection(agent.shell("cat seed"))).code, "ERR_SANDBOX_LOST");
-      assert.deepStrictEqual(await agent.shell("cat seed; ls"), { output: "seededseed\n", exitCode: 0 });
+      assert.deepStrictEqual(await agent.shell("cat seed; ls"), {
+        output: "seededseed\n",
+        exitCode: 0,
+      });
     });
 
     test("K12 a failed start closes the sandbox", async (t) => {

@@ -1,6 +1,7 @@
 // Commands and code: what they get, and what comes back.
 import assert from "node:assert/strict";
 import { describe, test } from "node:test";
+import { inspect } from "node:util";
 
 import { mark } from "../support/processes.js";
 import { event, rejection } from "../support/wait.js";
@@ -27,6 +28,7 @@ for (const provider of providers) {
       const { capabilities } = provider.world(t).make();
       assert.equal(capabilities.separateStreams, facts.separatesStreams);
       assert.equal(capabilities.trueOrder, facts.keepsStreamOrder);
+      assert.equal(capabilities.list, facts.listsFiles);
       assert.equal(capabilities.local, facts.onThisMachine);
     });
 
@@ -34,7 +36,11 @@ for (const provider of providers) {
       const sandbox = provider.world(t).make();
       const source = { python: "print(6*7)", node: "console.log(6*7)", shell: "echo $((6*7))" };
       for (const language of facts.languages) {
-        assert.deepStrictEqual(await sandbox.run(source[language], { language }), { output: "42\n", exitCode: 0 }, language);
+        assert.deepStrictEqual(
+          await sandbox.run(source[language], { language }),
+          { output: "42\n", exitCode: 0 },
+          language,
+        );
       }
       assert.equal((await sandbox.run(source[facts.languages[0]])).output, "42\n");
     });
@@ -47,26 +53,44 @@ for (const provider of providers) {
 
     test("C002 quotes and blanks inside a command line stay as they are", async (t) => {
       const sandbox = provider.world(t).make();
-      assert.deepStrictEqual(await sandbox.shell(`python3 -c "print('a  b')"`), { output: "a  b\n", exitCode: 0 });
+      assert.deepStrictEqual(await sandbox.shell(`python3 -c "print('a  b')"`), {
+        output: "a  b\n",
+        exitCode: 0,
+      });
     });
 
     test("C003 a variable of the call arrives whole", async (t) => {
       const sandbox = provider.world(t).make();
       const env = { V: "hello big world" };
-      assert.equal((await sandbox.run("import os;print(os.environ['V'])", { env })).output, "hello big world\n");
+      assert.equal(
+        (await sandbox.run("import os;print(os.environ['V'])", { env })).output,
+        "hello big world\n",
+      );
       assert.equal((await sandbox.shell('printf %s "$V"', { env })).output, "hello big world");
     });
 
     test("C004 source text and command lines of 400 KB", async (t) => {
       const sandbox = provider.world(t).make();
       const long = "a".repeat(400_000);
-      assert.deepStrictEqual(await sandbox.run(`x = '${long}'\nprint(len(x))`), { output: "400000\n", exitCode: 0 });
-      assert.deepStrictEqual(await sandbox.shell(`x='${long}'; echo \${#x}`), { output: "400000\n", exitCode: 0 });
-      assert.deepStrictEqual(await sandbox.run(`x='${long}'; echo \${#x}`, { language: "shell" }), { output: "400000\n", exitCode: 0 });
+      assert.deepStrictEqual(await sandbox.run(`x = '${long}'\nprint(len(x))`), {
+        output: "400000\n",
+        exitCode: 0,
+      });
+      assert.deepStrictEqual(await sandbox.shell(`x='${long}'; echo \${#x}`), {
+        output: "400000\n",
+        exitCode: 0,
+      });
+      assert.deepStrictEqual(await sandbox.run(`x='${long}'; echo \${#x}`, { language: "shell" }), {
+        output: "400000\n",
+        exitCode: 0,
+      });
     });
 
     test("C005 a failing command is a result with both streams", async (t) => {
-      const { output, exitCode } = await provider.world(t).make().shell("echo out; echo err >&2; exit 3");
+      const { output, exitCode } = await provider
+        .world(t)
+        .make()
+        .shell("echo out; echo err >&2; exit 3");
       assert.equal(exitCode, 3);
       assert.match(output, /^out$/m);
       assert.match(output, /^err$/m);
@@ -76,7 +100,10 @@ for (const provider of providers) {
       const sandbox = provider.world(t).make();
       assert.equal((await sandbox.shell("--version")).exitCode, 127);
       assert.deepStrictEqual(await sandbox.shell(""), { output: "", exitCode: 0 });
-      assert.deepStrictEqual(await sandbox.shell("  # only a comment"), { output: "", exitCode: 0 });
+      assert.deepStrictEqual(await sandbox.shell("  # only a comment"), {
+        output: "",
+        exitCode: 0,
+      });
     });
 
     test("C007 code that fails: exit code 1, what it printed, and why", async (t) => {
@@ -92,18 +119,29 @@ for (const provider of providers) {
 
     test("C008 code with every kind of quote is not touched by a shell", async (t) => {
       const sandbox = provider.world(t).make();
-      const text = "a 'b' \"c\" `date` $HOME $(id) ${x} \\n \\\\ \t tab \"\"\"x\"\"\" %s ! # *";
-      const python = await sandbox.run(`print(r'''${text.replaceAll("'", "_")}''')\nprint(${JSON.stringify(text)})`);
-      assert.deepStrictEqual(python, { output: `${text.replaceAll("'", "_")}\n${text}\n`, exitCode: 0 });
+      const text = 'a \'b\' "c" `date` $HOME $(id) ${x} \\n \\\\ \t tab """x""" %s ! # *';
+      const python = await sandbox.run(
+        `print(r'''${text.replaceAll("'", "_")}''')\nprint(${JSON.stringify(text)})`,
+      );
+      assert.deepStrictEqual(python, {
+        output: `${text.replaceAll("'", "_")}\n${text}\n`,
+        exitCode: 0,
+      });
       if (!facts.languages.includes("node")) return;
-      const node = await sandbox.run(`/* ${text.replaceAll("*", "")} */ console.log(${JSON.stringify(text)})`, { language: "node" });
+      const node = await sandbox.run(
+        `/* ${text.replaceAll("*", "")} */ console.log(${JSON.stringify(text)})`,
+        { language: "node" },
+      );
       assert.deepStrictEqual(node, { output: `${text}\n`, exitCode: 0 });
     });
 
     test("K8 exit code 7 stays 7", async (t) => {
       const sandbox = provider.world(t).make();
       assert.deepStrictEqual(await sandbox.shell("exit 7"), { output: "", exitCode: 7 });
-      assert.deepStrictEqual(await sandbox.run("import sys; sys.exit(7)"), { output: "", exitCode: 7 });
+      assert.deepStrictEqual(await sandbox.run("import sys; sys.exit(7)"), {
+        output: "",
+        exitCode: 7,
+      });
     });
 
     test("K8 ten bytes of output are kept, and the flag says so", async (t) => {
@@ -113,13 +151,19 @@ for (const provider of providers) {
         exitCode: 0,
         outputTruncated: true,
       });
-      assert.deepStrictEqual(await sandbox.shell("printf 0123456789"), { output: "0123456789", exitCode: 0 });
+      assert.deepStrictEqual(await sandbox.shell("printf 0123456789"), {
+        output: "0123456789",
+        exitCode: 0,
+      });
     });
 
     test("C054 nothing waits for input that cannot come", async (t) => {
       const sandbox = provider.world(t).make();
       assert.deepStrictEqual(await sandbox.shell("cat"), { output: "", exitCode: 0 });
-      assert.deepStrictEqual(await sandbox.shell("read x; echo got=$x"), { output: "got=\n", exitCode: 0 });
+      assert.deepStrictEqual(await sandbox.shell("read x; echo got=$x"), {
+        output: "got=\n",
+        exitCode: 0,
+      });
       const asked = await sandbox.run("input()");
       assert.equal(asked.exitCode, 1);
       assert.match(asked.output, /EOFError/);
@@ -172,20 +216,30 @@ for (const provider of providers) {
       const tracked = mark();
       const controller = new AbortController();
       const reason = new Error("enough");
-      const call = sandbox.shell("sleep 300 & sleep 300", { signal: controller.signal, env: tracked.env });
+      const call = sandbox.shell("sleep 300 & sleep 300", {
+        signal: controller.signal,
+        env: tracked.env,
+      });
       const settled = rejection(call);
       if (facts.onThisMachine) await tracked.started(2);
       controller.abort(reason);
       assert.equal(await settled, reason);
       if (facts.onThisMachine) await tracked.gone();
-      assert.deepStrictEqual(await sandbox.shell("echo usable"), { output: "usable\n", exitCode: 0 });
+      assert.deepStrictEqual(await sandbox.shell("echo usable"), {
+        output: "usable\n",
+        exitCode: 0,
+      });
     });
 
     test("D7 an aborted exec() resolves as cancelled, with the output so far", async (t) => {
       const sandbox = provider.world(t).make();
       const controller = new AbortController();
       const said = event();
-      const call = sandbox.exec({ command: "echo begun; sleep 300", signal: controller.signal, onStdout: said.fire });
+      const call = sandbox.exec({
+        command: "echo begun; sleep 300",
+        signal: controller.signal,
+        onStdout: said.fire,
+      });
       await said.happened;
       controller.abort();
       const result = await call;
@@ -203,7 +257,11 @@ for (const provider of providers) {
           sandbox.run("1", { env: { [name]: "x" } }),
           sandbox.exec({ command: "true", env: { [name]: "x" } }),
         ]) {
-          assert.equal((await rejection(call)).code, "ERR_SANDBOX_INVALID_ARG", JSON.stringify(name));
+          assert.equal(
+            (await rejection(call)).code,
+            "ERR_SANDBOX_INVALID_ARG",
+            JSON.stringify(name),
+          );
         }
       }
       assert.deepEqual(world.existing(), []);
@@ -216,18 +274,22 @@ for (const provider of providers) {
       for (const language of ["ruby", "Python", "js", "", 7]) {
         const error = await rejection(sandbox.run("puts 1", { language }));
         assert.match(error.message, /Unsupported/, String(language));
-        for (const offered of facts.languages) assert.ok(error.message.includes(offered), error.message);
+        for (const offered of facts.languages) {
+          assert.ok(error.message.includes(offered), error.message);
+        }
       }
       assert.deepEqual(world.existing(), []);
     });
 
     test("C083 values of the environment never show in errors or in inspected objects", async (t) => {
-      const { inspect } = await import("node:util");
       const world = provider.world(t);
       const canary = "sk-canary-7f3a";
       const sandbox = world.make({ env: { API_KEY: canary } });
       const env = { TOKEN: canary };
-      const seen = [inspect(sandbox, { depth: 9, showHidden: true, getters: true }), JSON.stringify(sandbox)];
+      const seen = [
+        inspect(sandbox, { depth: 9, showHidden: true, getters: true }),
+        JSON.stringify(sandbox),
+      ];
       const provoke = [
         () => sandbox.shell("true", { env: { ...env, "bad name": canary } }),
         () => sandbox.shell("true", { env, timeoutSeconds: -1 }),
@@ -243,7 +305,13 @@ for (const provider of providers) {
       ];
       for (const call of provoke) {
         const error = await rejection(call());
-        seen.push(error.message, error.stack, String(error.cause), JSON.stringify(error), inspect(error, { depth: 9, showHidden: true }));
+        seen.push(
+          error.message,
+          error.stack,
+          String(error.cause),
+          JSON.stringify(error),
+          inspect(error, { depth: 9, showHidden: true }),
+        );
       }
       for (const text of seen) assert.ok(!text?.includes(canary), text);
     });

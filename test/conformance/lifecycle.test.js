@@ -26,7 +26,12 @@ for (const provider of providers) {
     test("K3 C043 starts and calls in parallel share one sandbox", async (t) => {
       const world = provider.world(t);
       const sandbox = world.make();
-      const [, , ran] = await Promise.all([sandbox.start(), sandbox.start(), sandbox.run("print(1)"), sandbox.shell("true")]);
+      const [, , ran] = await Promise.all([
+        sandbox.start(),
+        sandbox.start(),
+        sandbox.run("print(1)"),
+        sandbox.shell("true"),
+      ]);
       assert.deepStrictEqual(ran, { output: "1\n", exitCode: 0 });
       assert.equal(world.existing().length, 1);
       await sandbox.start();
@@ -90,7 +95,10 @@ for (const provider of providers) {
       const begun = event();
       const order = [];
       const call = sandbox
-        .exec({ command: "echo begun; sleep 0.5; ls > /dev/null && echo done", onStdout: begun.fire })
+        .exec({
+          command: "echo begun; sleep 0.5; ls > /dev/null && echo done",
+          onStdout: begun.fire,
+        })
         .finally(() => order.push("call"));
       await begun.happened;
       const closed = sandbox.close().then(() => order.push("close"));
@@ -106,7 +114,9 @@ for (const provider of providers) {
       const world = provider.world(t);
       const sandbox = world.make();
       const mend = world.breakCreation();
-      const errors = await Promise.all([sandbox.start(), sandbox.start(), sandbox.shell("true")].map(rejection));
+      const errors = await Promise.all(
+        [sandbox.start(), sandbox.start(), sandbox.shell("true")].map(rejection),
+      );
       for (const error of errors) assert.match(error.code, /^ERR_SANDBOX_/);
       mend();
       await sandbox.start();
@@ -141,7 +151,7 @@ for (const provider of providers) {
       assert.equal(world.existing().length, 1);
     });
 
-    test("D5 with onLost: \"reject\" it stays lost", async (t) => {
+    test('D5 with onLost: "reject" it stays lost', async (t) => {
       const world = provider.world(t);
       const sandbox = world.make({ onLost: "reject" });
       await sandbox.start();
@@ -175,7 +185,9 @@ for (const provider of providers) {
       await Promise.all(Array.from({ length: 50 }, worker));
       assert.equal(answers.size, 300);
       for (const [id, answer] of answers) assert.equal(answer, `${id} ${id % 3}`);
-      if (facts.onThisMachine) assert.deepStrictEqual(await sandbox.shell("ls -A"), { output: "", exitCode: 0 });
+      if (facts.onThisMachine) {
+        assert.deepStrictEqual(await sandbox.shell("ls -A"), { output: "", exitCode: 0 });
+      }
     });
   });
 }

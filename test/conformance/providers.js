@@ -1,5 +1,5 @@
-// The table that the conformance suite runs over: one row per provider. A provider joins with one row;
-// no test knows a provider's name.
+// The table that the conformance suite runs over. A provider joins with one row; no test knows a
+// provider's name.
 //
 // A row:
 //   name          what tests are labelled with
@@ -8,7 +8,8 @@
 //   world(t)      one provider for one test, shared with no other test:
 //                   make(options)    a sandbox of this provider, closed when the test ends
 //                   existing()       ids of the sandboxes that exist at the provider now
-//                   breakCreation()  creating a sandbox fails from now on; returns the function that mends it
+//                   breakCreation()  from now on creating a sandbox fails; the function that it
+//                                    returns mends that
 //                   lose(sandbox)    the sandbox vanishes behind its object's back
 import { mkdirSync, readdirSync, rmSync } from "node:fs";
 import path from "node:path";
@@ -39,12 +40,12 @@ const local = {
     // The merged output keeps the order in which the two streams were written.
     keepsStreamOrder: true,
     separatesStreams: true,
+    // listFiles() works.
+    listsFiles: true,
     // Commands run on this machine, so their processes and files can be looked at from a test.
     onThisMachine: true,
     // Names with control characters are refused by rule; elsewhere they are names like any other.
     refusesControlCharacters: true,
-    // Paths that leave the base directory are refused; elsewhere the whole machine is the sandbox's.
-    confinesPaths: true,
   },
   world(t) {
     const base = tempDir(t);
@@ -75,7 +76,7 @@ export const providers = [local];
 export const agents = [
   {
     name: "unix-local agent",
-    facts: { abort: "result", language: "node", confinesPaths: true },
+    facts: { abort: "result", language: "node" },
     world(t) {
       const track = closer(t);
       return { make: (config) => track(new SandboxAgent({ backend: "unix-local", ...config })) };
@@ -83,11 +84,14 @@ export const agents = [
   },
   ...providers.map((provider) => ({
     name: `agent over ${provider.name}`,
-    facts: { abort: "reason", language: provider.facts.languages[0], confinesPaths: provider.facts.confinesPaths },
+    facts: { abort: "reason", language: provider.facts.languages[0] },
     world(t) {
       const world = provider.world(t);
       const track = closer(t);
-      return { make: (config) => track(new SandboxAgent({ backend: "remote", remote: world.make(), ...config })) };
+      return {
+        make: (config) =>
+          track(new SandboxAgent({ backend: "remote", remote: world.make(), ...config })),
+      };
     },
   })),
 ];

@@ -24,7 +24,10 @@ for (const provider of providers) {
       const sandbox = provider.world(t).make({ maxOutputBytes: 4_000_000 });
       const expected = Array.from({ length: 200_000 }, (_, index) => `${index + 1}\n`).join("");
       const { output, ...rest } = await sandbox.shell("seq 1 200000");
-      assert.ok(output === expected, `${output.length} characters, ends with ${JSON.stringify(output.slice(-20))}`);
+      assert.ok(
+        output === expected,
+        `${output.length} characters, ends with ${JSON.stringify(output.slice(-20))}`,
+      );
       assert.deepStrictEqual(rest, { exitCode: 0 });
     });
 
@@ -34,7 +37,10 @@ for (const provider of providers) {
       const { output, ...rest } = await sandbox.shell("head -c 5000000 /dev/zero | tr '\\0' a");
       assert.ok(output === "a".repeat(1_048_576));
       assert.deepStrictEqual(rest, { exitCode: 0, outputTruncated: true });
-      const whole = await sandbox.exec({ command: "head -c 5000000 /dev/zero | tr '\\0' a", maxOutputBytes: 16_777_216 });
+      const whole = await sandbox.exec({
+        command: "head -c 5000000 /dev/zero | tr '\\0' a",
+        maxOutputBytes: 16_777_216,
+      });
       assert.ok(whole.stdout === "a".repeat(5_000_000));
       assert.equal(whole.truncated, false);
       assert.ok(performance.now() - begin < HANG_MS);
@@ -42,7 +48,10 @@ for (const provider of providers) {
 
     test("C020 line ends come back as they were written", async (t) => {
       const sandbox = provider.world(t).make();
-      assert.deepStrictEqual(await sandbox.shell(String.raw`printf 'a\r\nb\rc\n'`), { output: "a\r\nb\rc\n", exitCode: 0 });
+      assert.deepStrictEqual(await sandbox.shell(String.raw`printf 'a\r\nb\rc\n'`), {
+        output: "a\r\nb\rc\n",
+        exitCode: 0,
+      });
     });
 
     test("C021 both streams are in the output, in the order of writing where the wire keeps it", async (t) => {
@@ -61,22 +70,40 @@ for (const provider of providers) {
 
     test("D2 NUL bytes survive", async (t) => {
       const sandbox = provider.world(t).make();
-      assert.deepStrictEqual(await sandbox.shell(String.raw`printf 'a\000b\000'`), { output: "a\0b\0", exitCode: 0 });
+      assert.deepStrictEqual(await sandbox.shell(String.raw`printf 'a\000b\000'`), {
+        output: "a\0b\0",
+        exitCode: 0,
+      });
     });
 
     test("D2 exec() counts what it drops, and keeps head and tail on request", async (t) => {
       const sandbox = provider.world(t).make();
       const command = "seq 1 10000; echo the end";
-      const total = Array.from({ length: 10_000 }, (_, index) => `${index + 1}\n`).join("").length + 8;
+      const total =
+        Array.from({ length: 10_000 }, (_, index) => `${index + 1}\n`).join("").length + 8;
       const head = await sandbox.exec({ command, maxOutputBytes: 1000, mergeStreams: true });
       assert.equal(head.truncated, true);
       assert.equal(Buffer.byteLength(head.output) + head.droppedBytes.output, total);
       assert.ok(head.output.startsWith("1\n2\n3\n"));
-      const both = await sandbox.exec({ command, maxOutputBytes: 1000, truncate: "middle", mergeStreams: true });
+      const both = await sandbox.exec({
+        command,
+        maxOutputBytes: 1000,
+        truncate: "middle",
+        mergeStreams: true,
+      });
       assert.ok(both.output.startsWith("1\n2\n3\n"));
       assert.ok(both.output.endsWith("10000\nthe end\n"));
-      assert.ok(both.output.includes(String(both.droppedBytes.output)), "the gap is marked with its size");
-      const raw = await sandbox.exec({ command, maxOutputBytes: 1000, truncate: "middle", mergeStreams: true, encoding: "buffer" });
+      assert.ok(
+        both.output.includes(String(both.droppedBytes.output)),
+        "the gap is marked with its size",
+      );
+      const raw = await sandbox.exec({
+        command,
+        maxOutputBytes: 1000,
+        truncate: "middle",
+        mergeStreams: true,
+        encoding: "buffer",
+      });
       assert.equal(raw.output.length + raw.droppedBytes.output, total);
     });
 
@@ -90,7 +117,10 @@ for (const provider of providers) {
         onStderr: (text) => (heard.err += text),
       });
       assert.equal(result.truncated, true);
-      assert.equal(heard.out, Array.from({ length: 3000 }, (_, index) => `${index + 1}\n`).join(""));
+      assert.equal(
+        heard.out,
+        Array.from({ length: 3000 }, (_, index) => `${index + 1}\n`).join(""),
+      );
       if (facts.separatesStreams) assert.equal(heard.err, "problem\n");
     });
 
@@ -107,7 +137,10 @@ for (const provider of providers) {
       });
       assert.equal(await rejection(call), mistake);
       if (facts.onThisMachine) await tracked.gone();
-      assert.deepStrictEqual(await sandbox.shell("echo usable"), { output: "usable\n", exitCode: 0 });
+      assert.deepStrictEqual(await sandbox.shell("echo usable"), {
+        output: "usable\n",
+        exitCode: 0,
+      });
     });
   });
 }

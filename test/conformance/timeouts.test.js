@@ -17,7 +17,10 @@ for (const provider of providers) {
       const sandbox = provider.world(t).make();
       const tracked = mark();
       const begin = performance.now();
-      const result = await sandbox.shell("echo before; sleep 300", { timeoutSeconds: 1, env: tracked.env });
+      const result = await sandbox.shell("echo before; sleep 300", {
+        timeoutSeconds: 1,
+        env: tracked.env,
+      });
       assert.deepStrictEqual(result, { output: "before\n", exitCode: 124, timedOut: true });
       assert.ok(performance.now() - begin < HANG_MS);
       if (facts.onThisMachine) assert.deepEqual(tracked.alive(), []);
@@ -27,7 +30,11 @@ for (const provider of providers) {
     test("C009 run() keeps the limit too, and exec() tells how the end came", async (t) => {
       const sandbox = provider.world(t).make();
       const code = "import time\nprint('before', flush=True)\ntime.sleep(300)";
-      assert.deepStrictEqual(await sandbox.run(code, { timeoutSeconds: 1 }), { output: "before\n", exitCode: 124, timedOut: true });
+      assert.deepStrictEqual(await sandbox.run(code, { timeoutSeconds: 1 }), {
+        output: "before\n",
+        exitCode: 124,
+        timedOut: true,
+      });
       const result = await sandbox.exec({ command: "sleep 300", timeoutSeconds: 1 });
       assert.equal(result.status, "timedOut");
       assert.equal(result.exitCode, 124);
@@ -37,7 +44,10 @@ for (const provider of providers) {
     test(`C010 a long command under a longer limit ends by itself (${slow ? "70 s" : "2 s"})`, async (t) => {
       const [seconds, timeoutSeconds] = slow ? [70, 120] : [2, 60];
       const sandbox = provider.world(t).make();
-      assert.deepStrictEqual(await sandbox.shell(`sleep ${seconds}; echo ok`, { timeoutSeconds }), { output: "ok\n", exitCode: 0 });
+      assert.deepStrictEqual(await sandbox.shell(`sleep ${seconds}; echo ok`, { timeoutSeconds }), {
+        output: "ok\n",
+        exitCode: 0,
+      });
     });
 
     test("C011 a limit that is none is refused, and nothing is created", async (t) => {
@@ -46,7 +56,10 @@ for (const provider of providers) {
       for (const timeoutSeconds of [0, -1, NaN, Infinity, 1e12, 3600.5, "5", null]) {
         for (const name of ["shell", "run"]) {
           let call;
-          assert.doesNotThrow(() => (call = sandbox[name]("true", { timeoutSeconds })), `${name} ${timeoutSeconds}`);
+          assert.doesNotThrow(
+            () => (call = sandbox[name]("true", { timeoutSeconds })),
+            `${name} ${timeoutSeconds}`,
+          );
           const error = await rejection(call);
           assert.equal(error.code, "ERR_SANDBOX_INVALID_ARG");
           assert.match(error.message, /timeoutSeconds/);
@@ -64,9 +77,15 @@ for (const provider of providers) {
 
     test("C011 the largest limits are limits, not an immediate end", async (t) => {
       const sandbox = provider.world(t).make();
-      assert.deepStrictEqual(await sandbox.shell("sleep 0.3; echo ok", { timeoutSeconds: 3600 }), { output: "ok\n", exitCode: 0 });
+      assert.deepStrictEqual(await sandbox.shell("sleep 0.3; echo ok", { timeoutSeconds: 3600 }), {
+        output: "ok\n",
+        exitCode: 0,
+      });
       for (const timeoutSeconds of [86400, Infinity]) {
-        const { status, stdout } = await sandbox.exec({ command: "sleep 0.3; echo ok", timeoutSeconds });
+        const { status, stdout } = await sandbox.exec({
+          command: "sleep 0.3; echo ok",
+          timeoutSeconds,
+        });
         assert.deepEqual({ status, stdout }, { status: "exited", stdout: "ok\n" });
       }
     });
@@ -76,7 +95,10 @@ for (const provider of providers) {
       for (const defaultTimeoutSeconds of [0, -1, NaN, Infinity, 3601]) {
         assert.throws(
           () => world.make({ defaultTimeoutSeconds }),
-          (error) => error.code === "ERR_SANDBOX_INVALID_ARG" && /[tT]imeoutSeconds/.test(error.message) && /3600/.test(error.message),
+          (error) =>
+            error.code === "ERR_SANDBOX_INVALID_ARG" &&
+            /[tT]imeoutSeconds/.test(error.message) &&
+            /3600/.test(error.message),
         );
       }
       for (const maxOutputBytes of [0, -1, 1.5, NaN, 16_777_217]) {
@@ -93,9 +115,14 @@ for (const provider of providers) {
     });
 
     test(`C014 the default limit (${slow ? "the built-in 30 s" : "given to the constructor"})`, async (t) => {
-      const [options, within, beyond] = slow ? [{}, 25, 40] : [{ defaultTimeoutSeconds: 3 }, 0.5, 300];
+      const [options, within, beyond] = slow
+        ? [{}, 25, 40]
+        : [{ defaultTimeoutSeconds: 3 }, 0.5, 300];
       const sandbox = provider.world(t).make(options);
-      const [ends, limited] = await Promise.all([sandbox.shell(`sleep ${within}; echo ok`), sandbox.shell(`sleep ${beyond}; echo late`)]);
+      const [ends, limited] = await Promise.all([
+        sandbox.shell(`sleep ${within}; echo ok`),
+        sandbox.shell(`sleep ${beyond}; echo late`),
+      ]);
       assert.deepStrictEqual(ends, { output: "ok\n", exitCode: 0 });
       assert.deepStrictEqual(limited, { output: "", exitCode: 124, timedOut: true });
     });

@@ -21,7 +21,10 @@ for (const provider of providers) {
       const { toolkit } = open(t);
       const prefix = `sandbox_${provider.name}_`;
       const names = ["run", "shell", "write_file", "read_file"].map((role) => prefix + role);
-      assert.deepEqual(toolkit.getTools().map((tool) => tool.name), names);
+      assert.deepEqual(
+        toolkit.getTools().map((tool) => tool.name),
+        names,
+      );
       assert.deepEqual(Object.keys(collectToolkitTools([toolkit])), names);
       assert.notEqual(toolkit.getTools()[0], toolkit.getTools()[0]);
       for (const tool of toolkit.getTools()) {
@@ -33,7 +36,10 @@ for (const provider of providers) {
     test("K2 the schemas: parameters, required ones, limits", (t) => {
       const { toolkit } = open(t);
       assert.deepEqual(
-        describeToolLibrary(collectToolkitTools([toolkit])).map(({ name, parameters }) => [name.replace(/^sandbox_[a-z0-9]+_/, ""), parameters]),
+        describeToolLibrary(collectToolkitTools([toolkit])).map(({ name, parameters }) => [
+          name.replace(/^sandbox_[a-z0-9]+_/, ""),
+          parameters,
+        ]),
         [
           ["run", ["code", "language", "timeoutSeconds"]],
           ["shell", ["command", "timeoutSeconds"]],
@@ -47,22 +53,37 @@ for (const provider of providers) {
         assert.deepEqual(tool.rawJsonSchema.required, required[index]);
         assert.equal(tool.rawJsonSchema.additionalProperties, false);
         assert.equal(tool.rawJsonSchema.properties.env, undefined, "a model cannot set variables");
-        assert.deepEqual(JSON.parse(JSON.stringify(tool.parameters)), JSON.parse(JSON.stringify(tool.rawJsonSchema)));
+        assert.deepEqual(
+          JSON.parse(JSON.stringify(tool.parameters)),
+          JSON.parse(JSON.stringify(tool.rawJsonSchema)),
+        );
       }
       const { shell } = toolsByRole(toolkit);
-      assert.equal(shell.parameters.safeParse({ command: "true", timeoutSeconds: -1 }).success, false);
-      assert.equal(shell.parameters.safeParse({ command: "true", timeoutSeconds: 5 }).success, true);
+      assert.equal(
+        shell.parameters.safeParse({ command: "true", timeoutSeconds: -1 }).success,
+        false,
+      );
+      assert.equal(
+        shell.parameters.safeParse({ command: "true", timeoutSeconds: 5 }).success,
+        true,
+      );
     });
 
     test("K2 C073 write, read, read a missing file, read an empty file", async (t) => {
       const { writeFile, readFile } = open(t);
       assert.equal(await callTool(writeFile, { path: "f", contents: "content\n" }), "ok");
       assert.equal(await callTool(readFile, { path: "f" }), "content\n");
-      assert.equal(await callTool(readFile, { path: "f", encoding: "base64" }), Buffer.from("content\n").toString("base64"));
+      assert.equal(
+        await callTool(readFile, { path: "f", encoding: "base64" }),
+        Buffer.from("content\n").toString("base64"),
+      );
       assert.equal(await callTool(readFile, { path: "absent" }), "[file not found]");
       assert.equal(await callTool(writeFile, { path: "e", contents: "" }), "ok");
       assert.equal(await callTool(readFile, { path: "e" }), "");
-      assert.equal(await callTool(writeFile, { path: "b", contents: "AP+A", encoding: "base64" }), "ok");
+      assert.equal(
+        await callTool(writeFile, { path: "b", contents: "AP+A", encoding: "base64" }),
+        "ok",
+      );
       assert.equal(await callTool(readFile, { path: "b", encoding: "base64" }), "AP+A");
     });
 
@@ -98,25 +119,46 @@ for (const provider of providers) {
       }
       assert.deepEqual(world.existing(), []);
       const ok = { output: "ok\n", exitCode: 0 };
-      for (const slip of [{ timeoutSeconds: null }, { timeoutSeconds: "5" }, { timeoutSeconds: 99_999_999 }, { why: "an extra key" }]) {
-        assert.deepStrictEqual(JSON.parse(await callTool(shell, { command: "echo ok", ...slip })), ok, JSON.stringify(slip));
+      for (const slip of [
+        { timeoutSeconds: null },
+        { timeoutSeconds: "5" },
+        { timeoutSeconds: 99_999_999 },
+        { why: "an extra key" },
+      ]) {
+        assert.deepStrictEqual(
+          JSON.parse(await callTool(shell, { command: "echo ok", ...slip })),
+          ok,
+          JSON.stringify(slip),
+        );
       }
       const limited = await callTool(shell, { command: "sleep 300", timeoutSeconds: "0.5" });
-      assert.deepStrictEqual(JSON.parse(limited), { output: "", exitCode: 124, timedOut: true }, "numeric text counts as the number");
+      assert.deepStrictEqual(
+        JSON.parse(limited),
+        { output: "", exitCode: 124, timedOut: true },
+        "numeric text counts as the number",
+      );
     });
 
     test("C071 execute() checks too, for hosts that do not", async (t) => {
       const { shell, writeFile } = open(t);
       await assert.rejects(shell.execute({}), /command/);
-      await assert.rejects(shell.execute({ command: "true", timeoutSeconds: -1 }), /timeoutSeconds/);
-      await assert.rejects(writeFile.execute({ path: "f", contents: "x", encoding: "hex" }), /encoding/);
+      await assert.rejects(
+        shell.execute({ command: "true", timeoutSeconds: -1 }),
+        /timeoutSeconds/,
+      );
+      await assert.rejects(
+        writeFile.execute({ path: "f", contents: "x", encoding: "hex" }),
+        /encoding/,
+      );
       await assert.rejects(shell.execute(undefined), /object|command/);
     });
 
     test("C072 output of every kind survives as JSON", async (t) => {
       const { run } = open(t);
       const text = "q\" ' \\ \n \t \0 \u001b[1m \u{1F600} \u2028 </script>";
-      const result = await callTool(run, { code: `import sys\nsys.stdout.reconfigure(encoding='utf-8')\nprint(${pythonLiteral(text)}, end='')` });
+      const result = await callTool(run, {
+        code: `import sys\nsys.stdout.reconfigure(encoding='utf-8')\nprint(${pythonLiteral(text)}, end='')`,
+      });
       assert.deepStrictEqual(JSON.parse(result), { output: text, exitCode: 0 });
     });
 
@@ -126,7 +168,10 @@ for (const provider of providers) {
       const library = collectToolkitTools(toolkits);
       assert.equal(Object.keys(library).length, 8);
       for (const name of ["one", "two"]) {
-        assert.equal(await callTool(library[`sandbox_${name}_write_file`], { path: "who", contents: name }), "ok");
+        assert.equal(
+          await callTool(library[`sandbox_${name}_write_file`], { path: "who", contents: name }),
+          "ok",
+        );
       }
       for (const name of ["one", "two"]) {
         assert.equal(await callTool(library[`sandbox_${name}_read_file`], { path: "who" }), name);
@@ -145,7 +190,10 @@ for (const provider of providers) {
       mend();
       await callTool(shell, { command: "true" });
       world.lose(sandbox);
-      assert.match(await callTool(shell, { command: "echo lost" }), /^Error: .*(gone|lost|vanished|removed|no longer)/is);
+      assert.match(
+        await callTool(shell, { command: "echo lost" }),
+        /^Error: .*(gone|lost|vanished|removed|no longer)/is,
+      );
     });
 
     test("C077 a language that is not offered", async (t) => {
@@ -166,7 +214,12 @@ for (const provider of providers) {
         callTool(writeFile, { path: "f", contents: "3" }),
         callTool(readFile, { path: "absent" }),
       ]);
-      assert.deepEqual(results, ['{"output":"1\\n","exitCode":0}', '{"output":"2\\n","exitCode":0}', "ok", "[file not found]"]);
+      assert.deepEqual(results, [
+        '{"output":"1\\n","exitCode":0}',
+        '{"output":"2\\n","exitCode":0}',
+        "ok",
+        "[file not found]",
+      ]);
       assert.equal(world.existing().length, 1);
     });
 
@@ -185,6 +238,8 @@ for (const provider of providers) {
 
 /** A Python string literal for `text`. */
 function pythonLiteral(text) {
-  const escaped = [...text].map((c) => `\\U${c.codePointAt(0).toString(16).padStart(8, "0")}`).join("");
+  const escaped = [...text]
+    .map((c) => `\\U${c.codePointAt(0).toString(16).padStart(8, "0")}`)
+    .join("");
   return `'${escaped}'`;
 }

@@ -26,13 +26,22 @@ describe("addon", { concurrency: 4 }, () => {
     assert.equal(first, "true ERR_SANDBOX_MISSING_BINARY");
     const text = message.join("\n");
     const libc = process.report.getReport().header.glibcVersionRuntime ? "glibc" : "musl";
-    for (const part of [process.platform, process.arch, libc, process.version, "npm rebuild cloudsandbox"]) {
+    for (const part of [
+      process.platform,
+      process.arch,
+      libc,
+      process.version,
+      "npm rebuild cloudsandbox",
+    ]) {
       assert.ok(text.includes(part), `${part} in: ${text}`);
     }
   });
 
   test("C064 100 commands among 100 fetches and hashes", async (t) => {
-    const server = createServer((request, response) => request.pipe(response)).listen(0, "127.0.0.1");
+    const server = createServer((request, response) => request.pipe(response)).listen(
+      0,
+      "127.0.0.1",
+    );
     t.after(() => server.close());
     await once(server, "listening");
     const url = `http://127.0.0.1:${server.address().port}/`;
@@ -61,7 +70,9 @@ describe("addon", { concurrency: 4 }, () => {
     const dir = tempDir(t);
     const start = (leaveAfter) =>
       new Promise((resolve, reject) => {
-        const worker = new Worker(new URL("./fixtures/many-commands.js", import.meta.url), { workerData: { tempDir: dir, leaveAfter } });
+        const worker = new Worker(new URL("./fixtures/many-commands.js", import.meta.url), {
+          workerData: { tempDir: dir, leaveAfter },
+        });
         const answers = [];
         worker.on("message", (answer) => answers.push(answer));
         worker.on("error", reject);
@@ -69,11 +80,21 @@ describe("addon", { concurrency: 4 }, () => {
       });
     const sandbox = new LocalSandbox({ trusted: true, tempDir: dir });
     t.after(() => sandbox.close());
-    const mine = Promise.all(Array.from({ length: 20 }, (_, index) => sandbox.shell(`echo main ${index}`)));
+    const mine = Promise.all(
+      Array.from({ length: 20 }, (_, index) => sandbox.shell(`echo main ${index}`)),
+    );
     const [whole, early] = await Promise.all([start(20), start(5)]);
-    assert.deepEqual((await mine).map(({ output }) => output), Array.from({ length: 20 }, (_, index) => `main ${index}\n`));
-    assert.deepEqual(whole.answers.sort((a, b) => a.index - b.index).map(({ output }) => output), Array.from({ length: 20 }, (_, index) => `worker ${index}\n`));
-    assert.ok(whole.answers.every(({ thread }) => thread === whole.answers[0].thread && thread !== 0));
+    assert.deepEqual(
+      (await mine).map(({ output }) => output),
+      Array.from({ length: 20 }, (_, index) => `main ${index}\n`),
+    );
+    assert.deepEqual(
+      whole.answers.sort((a, b) => a.index - b.index).map(({ output }) => output),
+      Array.from({ length: 20 }, (_, index) => `worker ${index}\n`),
+    );
+    assert.ok(
+      whole.answers.every(({ thread }) => thread === whole.answers[0].thread && thread !== 0),
+    );
     assert.equal(whole.code, 0);
     assert.ok(early.answers.length >= 5);
     assert.deepStrictEqual(await sandbox.shell("echo after"), { output: "after\n", exitCode: 0 });
@@ -110,22 +131,46 @@ describe("addon", { concurrency: 4 }, () => {
   });
 
   test("C068 import and require give the same names, from both entries", async () => {
-    const list = "console.log(JSON.stringify([Object.keys(root).sort(), Object.keys(toolkits).sort()]));";
-    const imported = await runNode(`import * as root from "cloudsandbox"; import * as toolkits from "cloudsandbox/toolkits"; ${list}`);
-    const required = await runNode(`const root = require("cloudsandbox"), toolkits = require("cloudsandbox/toolkits"); ${list}`, {
-      commonjs: true,
-      flags: ["--disable-warning=ExperimentalWarning"],
-    });
+    const list =
+      "console.log(JSON.stringify([Object.keys(root).sort(), Object.keys(toolkits).sort()]));";
+    const imported = await runNode(
+      `import * as root from "cloudsandbox"; import * as toolkits from "cloudsandbox/toolkits"; ${list}`,
+    );
+    const required = await runNode(
+      `const root = require("cloudsandbox"), toolkits = require("cloudsandbox/toolkits"); ${list}`,
+      {
+        commonjs: true,
+        flags: ["--disable-warning=ExperimentalWarning"],
+      },
+    );
     assert.equal(imported.stderr, "");
     const [root, toolkits] = JSON.parse(imported.stdout);
     assert.deepEqual(
-      JSON.parse(required.stdout).map((names) => names.filter((name) => !["default", "module.exports", "__esModule"].includes(name))),
+      JSON.parse(required.stdout).map((names) =>
+        names.filter((name) => !["default", "module.exports", "__esModule"].includes(name)),
+      ),
       [root, toolkits],
     );
-    for (const name of ["LocalSandbox", "SandboxAgent", "SandboxToolkit", "Toolkit", "collectToolkitTools", "describeToolLibrary", "defineTool", "SandboxError", "PathSecurityError"]) {
+    for (const name of [
+      "LocalSandbox",
+      "SandboxAgent",
+      "SandboxToolkit",
+      "Toolkit",
+      "collectToolkitTools",
+      "describeToolLibrary",
+      "defineTool",
+      "SandboxError",
+      "PathSecurityError",
+    ]) {
       assert.ok(root.includes(name), name);
     }
-    for (const name of ["LocalSandbox", "SandboxToolkit", "Toolkit", "collectToolkitTools", "describeToolLibrary"]) {
+    for (const name of [
+      "LocalSandbox",
+      "SandboxToolkit",
+      "Toolkit",
+      "collectToolkitTools",
+      "describeToolLibrary",
+    ]) {
       assert.ok(toolkits.includes(name), name);
     }
   });

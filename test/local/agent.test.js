@@ -1,5 +1,5 @@
-// SandboxAgent on its own local workspace, and its rules for a remote one as a recording double sees
-// them: the parts of contract item K12 that no provider changes.
+// SandboxAgent on its own local workspace, and its rules for a remote one as a recording double
+// sees them: the parts of contract item K12 that no provider changes.
 import assert from "node:assert/strict";
 import { spawnSync } from "node:child_process";
 import { readdirSync, symlinkSync, writeFileSync } from "node:fs";
@@ -8,6 +8,7 @@ import { describe, test } from "node:test";
 
 import { SandboxAgent } from "cloudsandbox";
 
+import { fakeSandbox } from "../support/fake.js";
 import { runNode } from "../support/node.js";
 import { mark } from "../support/processes.js";
 import { tempDir } from "../support/temp.js";
@@ -34,7 +35,11 @@ async function folderOf(agent) {
 function repository(t) {
   const dir = tempDir(t);
   const git = (...args) => {
-    const run = spawnSync("git", ["-C", dir, "-c", "user.name=t", "-c", "user.email=t@example.org", ...args], { encoding: "utf8" });
+    const run = spawnSync(
+      "git",
+      ["-C", dir, "-c", "user.name=t", "-c", "user.email=t@example.org", ...args],
+      { encoding: "utf8" },
+    );
     assert.equal(run.status, 0, run.stderr);
     return run.stdout.trim();
   };
@@ -46,20 +51,6 @@ function repository(t) {
   writeFileSync(path.join(dir, "file"), "two\n");
   git("commit", "--quiet", "-am", "two");
   return { dir, first };
-}
-
-/** A remote sandbox that writes down every call. */
-function recorder(answers = {}) {
-  const calls = [];
-  const remote = { providerId: "recorder" };
-  for (const name of ["start", "run", "shell", "writeFile", "readFile", "close"]) {
-    remote[name] = async (...args) => {
-      calls.push([name, ...args]);
-      if (answers[name] instanceof Error) throw answers[name];
-      return answers[name];
-    };
-  }
-  return { remote, calls };
 }
 
 describe("backends", { concurrency: 4 }, () => {
@@ -80,15 +71,28 @@ describe("backends", { concurrency: 4 }, () => {
 
   test("C086 a remote backend needs a remote, and makes no clones", () => {
     assert.throws(() => new SandboxAgent({ backend: "remote" }), /requires `remote`/);
-    assert.throws(() => new SandboxAgent({ backend: "remote", remote: {} }), { code: "ERR_SANDBOX_INVALID_ARG" });
-    const { remote, calls } = recorder();
-    assert.throws(() => new SandboxAgent({ backend: "remote", remote, workspace: { gitClones: [{ repo: "r", path: "p" }] } }), /gitClones/);
+    assert.throws(() => new SandboxAgent({ backend: "remote", remote: {} }), {
+      code: "ERR_SANDBOX_INVALID_ARG",
+    });
+    const { sandbox: remote, calls } = fakeSandbox();
+    assert.throws(
+      () =>
+        new SandboxAgent({
+          backend: "remote",
+          remote,
+          workspace: { gitClones: [{ repo: "r", path: "p" }] },
+        }),
+      /gitClones/,
+    );
     assert.deepEqual(calls, []);
   });
 
   test("K12 a bad limit for the output is refused", () => {
     for (const maxOutputBytes of [0, -1, 1.5, NaN, "64"]) {
-      assert.throws(() => new SandboxAgent({ backend: "unix-local", maxOutputBytes }), /maxOutputBytes/);
+      assert.throws(
+        () => new SandboxAgent({ backend: "unix-local", maxOutputBytes }),
+        /maxOutputBytes/,
+      );
     }
   });
 });
@@ -115,8 +119,14 @@ describe("unix-local workspace", { concurrency: 4 }, () => {
   test("K12 source text is literal, in node and in the shell", async (t) => {
     const agent = await start(t);
     const text = "'q' \"d\" `date` $HOME ${x} \\n";
-    assert.deepStrictEqual(await agent.run(`console.log(${JSON.stringify(text)})`), { output: `${text}\n`, exitCode: 0 });
-    assert.deepStrictEqual(await agent.run("printf '%s' '$HOME `date`'", { language: "shell" }), { output: "$HOME `date`", exitCode: 0 });
+    assert.deepStrictEqual(await agent.run(`console.log(${JSON.stringify(text)})`), {
+      output: `${text}\n`,
+      exitCode: 0,
+    });
+    assert.deepStrictEqual(await agent.run("printf '%s' '$HOME `date`'", { language: "shell" }), {
+      output: "$HOME `date`",
+      exitCode: 0,
+    });
   });
 
   test("K12 only the search path, named variables, the manifest's and the call's", async (t) => {
@@ -126,15 +136,23 @@ describe("unix-local workspace", { concurrency: 4 }, () => {
       delete process.env.SBX_TEST_HOST_ONLY;
       delete process.env.SBX_TEST_NAMED;
     });
-    const agent = await start(t, { inheritEnv: ["SBX_TEST_NAMED"], workspace: { env: { FROM: "manifest" } } });
-    const { output } = await agent.shell('echo "$SBX_TEST_HOST_ONLY,$SBX_TEST_NAMED,$FROM,$CALL"', { env: { CALL: "call" } });
+    const agent = await start(t, {
+      inheritEnv: ["SBX_TEST_NAMED"],
+      workspace: { env: { FROM: "manifest" } },
+    });
+    const { output } = await agent.shell('echo "$SBX_TEST_HOST_ONLY,$SBX_TEST_NAMED,$FROM,$CALL"', {
+      env: { CALL: "call" },
+    });
     assert.equal(output, ",named,manifest,call\n");
   });
 
   test("K12 a limit of 0.03 s ends a background child too", async (t) => {
     const agent = await start(t);
     const tracked = mark();
-    const result = await agent.shell("sleep 300 & sleep 300", { timeoutSeconds: 0.03, env: tracked.env });
+    const result = await agent.shell("sleep 300 & sleep 300", {
+      timeoutSeconds: 0.03,
+      env: tracked.env,
+    });
     assert.equal(result.timedOut, true);
     assert.equal(result.exitCode, 124);
     await tracked.gone();
@@ -142,17 +160,29 @@ describe("unix-local workspace", { concurrency: 4 }, () => {
 
   test("K12 limits up to 2147483 seconds are limits", async (t) => {
     const agent = await start(t);
-    assert.deepStrictEqual(await agent.shell("sleep 0.2; echo ok", { timeoutSeconds: 2_147_483 }), { output: "ok\n", exitCode: 0 });
+    assert.deepStrictEqual(await agent.shell("sleep 0.2; echo ok", { timeoutSeconds: 2_147_483 }), {
+      output: "ok\n",
+      exitCode: 0,
+    });
     for (const timeoutSeconds of [0, -1, NaN, Infinity, 2_147_484]) {
-      assert.match((await rejection(agent.shell("true", { timeoutSeconds }))).message, /timeoutSeconds/);
+      assert.match(
+        (await rejection(agent.shell("true", { timeoutSeconds }))).message,
+        /timeoutSeconds/,
+      );
     }
   });
 
   test("K12 64 bytes of output are kept, in order, and the flag says so", async (t) => {
     const agent = await start(t, { maxOutputBytes: 64 });
     const { output, outputTruncated } = await agent.shell("printf %0100d 0");
-    assert.deepEqual({ output, outputTruncated }, { output: "0".repeat(64), outputTruncated: true });
-    assert.deepStrictEqual(await agent.shell("echo a; echo b >&2; echo c"), { output: "a\nb\nc\n", exitCode: 0 });
+    assert.deepEqual(
+      { output, outputTruncated },
+      { output: "0".repeat(64), outputTruncated: true },
+    );
+    assert.deepStrictEqual(await agent.shell("echo a; echo b >&2; echo c"), {
+      output: "a\nb\nc\n",
+      exitCode: 0,
+    });
   });
 
   test("K12 a death by a signal is 137 for SIGKILL", async (t) => {
@@ -164,19 +194,26 @@ describe("unix-local workspace", { concurrency: 4 }, () => {
   test("K12 close() ends running commands, which resolve as cancelled, then removes the folder", async (t) => {
     const agent = await start(t);
     const tracked = mark();
-    const calls = [1, 2].map(() => agent.shell("echo begun; sleep 300 & sleep 300", { env: tracked.env }));
+    const calls = [1, 2].map(() =>
+      agent.shell("echo begun; sleep 300 & sleep 300", { env: tracked.env }),
+    );
     await tracked.started(4);
     const begin = performance.now();
     await agent.close();
     assert.ok(performance.now() - begin < HANG_MS);
-    for (const result of await Promise.all(calls)) assert.deepStrictEqual(result, { output: "begun\n", exitCode: 130, cancelled: true });
+    for (const result of await Promise.all(calls)) {
+      assert.deepStrictEqual(result, { output: "begun\n", exitCode: 130, cancelled: true });
+    }
     assert.deepEqual(tracked.alive(), []);
   });
 
   test("K12 a group is told to end once", async (t) => {
     const agent = await start(t);
     const tracked = mark();
-    const call = agent.shell("trap 'echo told' TERM; echo begun; touch ready; while :; do sleep 0.05; done", { env: tracked.env });
+    const call = agent.shell(
+      "trap 'echo told' TERM; echo begun; touch ready; while :; do sleep 0.05; done",
+      { env: tracked.env },
+    );
     await agent.shell("while ! test -e ready; do sleep 0.02; done");
     await Promise.all([agent.close(), agent.close()]);
     const { output, ...rest } = await call;
@@ -199,7 +236,10 @@ describe("unix-local manifest", { concurrency: 4 }, () => {
     workspace.files.push({ path: "g", contents: "added" });
     workspace.env.A = "changed";
     await agent.start();
-    assert.deepStrictEqual(await agent.shell('cat f; echo " $A"; ls'), { output: "first first\nf\n", exitCode: 0 });
+    assert.deepStrictEqual(await agent.shell('cat f; echo " $A"; ls'), {
+      output: "first first\nf\n",
+      exitCode: 0,
+    });
   });
 
   test("K12 clones: at the newest commit, at a given one, and bad ones", async (t) => {
@@ -213,7 +253,9 @@ describe("unix-local manifest", { concurrency: 4 }, () => {
         ],
       },
     });
-    const heads = await agent.shell("cat newest/file deep/er/first/file; git -C deep/er/first symbolic-ref -q HEAD || echo detached");
+    const heads = await agent.shell(
+      "cat newest/file deep/er/first/file; git -C deep/er/first symbolic-ref -q HEAD || echo detached",
+    );
     assert.deepStrictEqual(heads, { output: "two\none\ndetached\n", exitCode: 0 });
   });
 
@@ -221,7 +263,12 @@ describe("unix-local manifest", { concurrency: 4 }, () => {
     const dir = tempDir(t);
     const { dir: repo } = repository(t);
     const bad = [
-      { files: [{ path: "good", contents: "x" }, { path: "../outside", contents: "x" }] },
+      {
+        files: [
+          { path: "good", contents: "x" },
+          { path: "../outside", contents: "x" },
+        ],
+      },
       { files: [{ path: "bad", contents: "***", encoding: "base64" }] },
       { gitClones: [{ repo: path.join(dir, "missing"), path: "r" }] },
       { gitClones: [{ repo, path: "../outside" }] },
@@ -242,7 +289,10 @@ describe("unix-local manifest", { concurrency: 4 }, () => {
       { env: { TMPDIR: dir } },
     );
     assert.equal(stderr, "");
-    assert.deepEqual(stdout.trim().split("\n"), bad.map(() => "[true,true] false []"));
+    assert.deepEqual(
+      stdout.trim().split("\n"),
+      bad.map(() => "[true,true] false []"),
+    );
   });
 });
 
@@ -257,7 +307,9 @@ describe("unix-local files", { concurrency: 4 }, () => {
         assert.match(error.message, /traversal/);
       }
     }
-    for (const name of ["a\0b", "a\nb", "\u0001"]) assert.equal((await rejection(agent.readFile(name))).name, "PathSecurityError");
+    for (const name of ["a\0b", "a\nb", "\u0001"]) {
+      assert.equal((await rejection(agent.readFile(name))).name, "PathSecurityError");
+    }
     await agent.writeFile(path.join(folder, "inside/f"), "x");
     assert.equal(await agent.readFile("inside/f"), "x");
     assert.equal(await agent.readFile("missing"), null);
@@ -280,8 +332,12 @@ describe("unix-local files", { concurrency: 4 }, () => {
 
 describe("unix-local snapshots", { concurrency: 4 }, () => {
   test("K12 a snapshot holds the regular files and the manifest's variables, and resume() brings them back", async (t) => {
-    const agent = await start(t, { workspace: { files: [{ path: "seed", contents: "x" }], env: { A: "a" } } });
-    await agent.shell("mkdir -p deep/er empty; printf '\\000\\377' > deep/er/bytes; ln -s seed link; : > nothing");
+    const agent = await start(t, {
+      workspace: { files: [{ path: "seed", contents: "x" }], env: { A: "a" } },
+    });
+    await agent.shell(
+      "mkdir -p deep/er empty; printf '\\000\\377' > deep/er/bytes; ln -s seed link; : > nothing",
+    );
     const snapshot = await agent.snapshot();
     assert.deepEqual(JSON.parse(JSON.stringify(snapshot)), snapshot, "plain JSON");
     assert.equal(typeof snapshot.takenAt, "number");
@@ -298,7 +354,10 @@ describe("unix-local snapshots", { concurrency: 4 }, () => {
     await agent.resume(snapshot);
     assert.notEqual(await folderOf(agent), first);
     assert.equal(await agent.readFile("deep/er/bytes", "base64"), "AP8=");
-    assert.deepStrictEqual(await agent.shell('ls; echo "$A"'), { output: "deep\nnothing\nseed\na\n", exitCode: 0 });
+    assert.deepStrictEqual(await agent.shell('ls; echo "$A"'), {
+      output: "deep\nnothing\nseed\na\n",
+      exitCode: 0,
+    });
     await agent.close();
     await agent.resume(snapshot);
     assert.equal(await agent.readFile("seed"), "x");
@@ -335,14 +394,23 @@ describe("unix-local snapshots", { concurrency: 4 }, () => {
 
 describe("remote, as a recording double sees it", () => {
   test("K12 seed files are written one after another, with path, contents and encoding", async () => {
-    const { remote, calls } = recorder();
+    const { sandbox: remote, calls } = fakeSandbox();
     const agent = new SandboxAgent({
       backend: "remote",
       remote,
-      workspace: { files: [{ path: "x", contents: "y" }, { path: "../b", contents: "AP8=", encoding: "base64" }] },
+      workspace: {
+        files: [
+          { path: "x", contents: "y" },
+          { path: "../b", contents: "AP8=", encoding: "base64" },
+        ],
+      },
     });
     await agent.start();
-    assert.deepEqual(calls, [["start"], ["writeFile", "x", "y", "utf8"], ["writeFile", "../b", "AP8=", "base64"]]);
+    assert.deepEqual(calls, [
+      ["start"],
+      ["writeFile", "x", "y", "utf8"],
+      ["writeFile", "../b", "AP8=", "base64"],
+    ]);
     await agent.close();
     await agent.close();
     assert.deepEqual(calls.slice(3), [["close"]]);
@@ -350,15 +418,25 @@ describe("remote, as a recording double sees it", () => {
 
   test("K12 calls are passed on with the workspace's variables under the call's", async () => {
     const answer = { output: "o", exitCode: 0 };
-    const { remote, calls } = recorder({ run: answer, shell: answer, readFile: null });
-    const agent = new SandboxAgent({ backend: "remote", remote, workspace: { env: { A: "1", B: "1" } } });
+    const { sandbox: remote, calls } = fakeSandbox({ run: answer, shell: answer, readFile: null });
+    const agent = new SandboxAgent({
+      backend: "remote",
+      remote,
+      workspace: { env: { A: "1", B: "1" } },
+    });
     await agent.start();
-    assert.deepEqual(await agent.run("code", { language: "python", timeoutSeconds: 5, env: { B: "2" } }), answer);
+    assert.deepEqual(
+      await agent.run("code", { language: "python", timeoutSeconds: 5, env: { B: "2" } }),
+      answer,
+    );
     assert.deepEqual(await agent.shell("command"), answer);
     assert.equal(await agent.readFile("f"), null);
     const [, [, code, options], [, command, shellOptions]] = calls;
     assert.equal(code, "code");
-    assert.deepEqual({ ...options }, { language: "python", timeoutSeconds: 5, env: { A: "1", B: "2" } });
+    assert.deepEqual(
+      { ...options },
+      { language: "python", timeoutSeconds: 5, env: { A: "1", B: "2" } },
+    );
     assert.equal(command, "command");
     assert.deepEqual(shellOptions.env, { A: "1", B: "1" });
     await agent.close();
@@ -367,8 +445,12 @@ describe("remote, as a recording double sees it", () => {
   test("K12 a start that fails closes the remote, and rejects with its error", async () => {
     for (const failing of ["start", "writeFile"]) {
       const mistake = new Error("mine");
-      const { remote, calls } = recorder({ [failing]: mistake });
-      const agent = new SandboxAgent({ backend: "remote", remote, workspace: { files: [{ path: "x", contents: "y" }] } });
+      const { sandbox: remote, calls } = fakeSandbox({ [failing]: mistake });
+      const agent = new SandboxAgent({
+        backend: "remote",
+        remote,
+        workspace: { files: [{ path: "x", contents: "y" }] },
+      });
       assert.equal(await rejection(agent.start()), mistake);
       assert.deepEqual(calls.at(-1), ["close"]);
       assert.equal(agent.ready, false);
@@ -376,19 +458,20 @@ describe("remote, as a recording double sees it", () => {
   });
 
   test("K11 a close that fails rejects, and a second one tries again", async () => {
-    const { remote, calls } = recorder();
     let refuse = true;
-    const close = remote.close;
-    remote.close = async () => {
-      await close();
+    const close = () => {
       if (refuse) throw new Error("not now");
     };
+    const { sandbox: remote, calls } = fakeSandbox({ close });
     const agent = new SandboxAgent({ backend: "remote", remote });
     await agent.start();
     await assert.rejects(agent.close(), /not now/);
     refuse = false;
     await agent.close();
-    assert.deepEqual(calls.map(([name]) => name), ["start", "close", "close"]);
+    assert.deepEqual(
+      calls.map(([name]) => name),
+      ["start", "close", "close"],
+    );
   });
 
   test("K12 a user's own object literal is a remote", async () => {

@@ -39,11 +39,21 @@ describe("environment", { concurrency: 4 }, () => {
        await show({});
        await show({ inheritEnv: ["PLAIN_X", "NOT_SET_ANYWHERE"] });
        await show({ inheritEnv: ["SECRET_X"], env: { E2B_API_KEY: "given" } });`,
-      { env: { SECRET_X: "1", E2B_API_KEY: "k", PLAIN_X: "plain", NODE_OPTIONS: "--no-deprecation" } },
+      {
+        env: {
+          SECRET_X: "1",
+          E2B_API_KEY: "k",
+          PLAIN_X: "plain",
+          NODE_OPTIONS: "--no-deprecation",
+        },
+      },
     );
     assert.equal(stderr, "");
     assert.deepEqual(
-      stdout.trim().split("\n").map((line) => JSON.parse(line)),
+      stdout
+        .trim()
+        .split("\n")
+        .map((line) => JSON.parse(line)),
       [[], ["PLAIN_X=plain"], ["E2B_API_KEY=given", "SECRET_X=1"]],
     );
   });
@@ -51,22 +61,33 @@ describe("environment", { concurrency: 4 }, () => {
   test("C055 the whole environment is the search path, the sandbox's variables and the call's", async (t) => {
     const sandbox = open(t, { env: { A: "sandbox", B: "sandbox" } });
     const found = await variables(sandbox, { env: { B: "call", C: "call" } });
-    for (const [name, value] of Object.entries({ PATH: process.env.PATH, A: "sandbox", B: "call", C: "call" })) {
+    for (const [name, value] of Object.entries({
+      PATH: process.env.PATH,
+      A: "sandbox",
+      B: "call",
+      C: "call",
+    })) {
       assert.equal(found[name], value, name);
     }
     const ours = ["PATH", "HOME", "LANG", "TERM", "A", "B", "C"];
     const theShells = ["PWD", "OLDPWD", "SHLVL", "_"];
-    assert.deepEqual(Object.keys(found).filter((name) => !ours.includes(name) && !theShells.includes(name)), []);
+    assert.deepEqual(
+      Object.keys(found).filter((name) => !ours.includes(name) && !theShells.includes(name)),
+      [],
+    );
   });
 
   test("C056 programs are found, text is UTF-8, and no stray folder appears", async (t) => {
     const sandbox = open(t);
-    const found = await sandbox.shell("python3 --version && command -v sh && echo \"home=$HOME\"");
+    const found = await sandbox.shell('python3 --version && command -v sh && echo "home=$HOME"');
     assert.equal(found.exitCode, 0, found.output);
     assert.match(found.output, /^Python 3\.\d+/);
     const home = /^home=(.*)$/m.exec(found.output)[1];
     assert.ok(home === "" || home === sandbox.sandboxId, home);
-    assert.deepStrictEqual(await sandbox.run("print('h\u00e9 \u{1F600}')"), { output: "h\u00e9 \u{1F600}\n", exitCode: 0 });
+    assert.deepStrictEqual(await sandbox.run("print('h\u00e9 \u{1F600}')"), {
+      output: "h\u00e9 \u{1F600}\n",
+      exitCode: 0,
+    });
     assert.deepStrictEqual(await sandbox.shell("ls -A"), { output: "", exitCode: 0 });
   });
 
@@ -80,7 +101,10 @@ describe("environment", { concurrency: 4 }, () => {
     assert.equal(git.timedOut, undefined);
     const sudo = await sandbox.shell("sudo -k true");
     assert.equal(sudo.timedOut, undefined);
-    assert.deepStrictEqual(await sandbox.shell("test -t 0 || test -t 1 || echo none"), { output: "none\n", exitCode: 0 });
+    assert.deepStrictEqual(await sandbox.shell("test -t 0 || test -t 1 || echo none"), {
+      output: "none\n",
+      exitCode: 0,
+    });
   });
 
   test("C061 no python3 on the search path: 127, and the output names it", async (t) => {
@@ -95,7 +119,10 @@ describe("environment", { concurrency: 4 }, () => {
        await sandbox.close();`,
     );
     assert.equal(stderr, "");
-    const [run, argv] = stdout.trim().split("\n").map((line) => JSON.parse(line));
+    const [run, argv] = stdout
+      .trim()
+      .split("\n")
+      .map((line) => JSON.parse(line));
     assert.equal(run.exitCode, 127);
     assert.match(run.output, /python3/);
     assert.equal(argv.exitCode, 127);
@@ -115,7 +142,9 @@ describe("environment", { concurrency: 4 }, () => {
     const dir = tempDir(t);
     const link = path.join(dir, "other-node");
     symlinkSync(process.execPath, link);
-    const other = await open(t, { nodePath: link }).run("console.log(process.argv0)", { language: "node" });
+    const other = await open(t, { nodePath: link }).run("console.log(process.argv0)", {
+      language: "node",
+    });
     assert.match(other.output, /other-node/);
   });
 

@@ -48,7 +48,9 @@ for (const [id, command, start] of [
     const sandbox = open(t);
     await sandbox.shell("head -c 4000000 /dev/zero");
     const bytes = slow ? 10_000_000_000 : 500_000_000;
-    const { result, grown, ticks } = await watched(() => sandbox.exec({ command: command(bytes), timeoutSeconds: 600, mergeStreams: true }));
+    const { result, grown, ticks } = await watched(() =>
+      sandbox.exec({ command: command(bytes), timeoutSeconds: 600, mergeStreams: true }),
+    );
     assert.equal(result.status, "exited");
     assert.equal(result.exitCode, 0);
     assert.ok(result.output.startsWith(start));
@@ -64,7 +66,11 @@ test("I47 a flood that somebody listens to is heard to the last byte, in bounded
   let heard = 0;
   const bytes = 100_000_000;
   const { grown } = await watched(() =>
-    sandbox.exec({ command: `head -c ${bytes} /dev/zero`, encoding: "buffer", onStdout: (chunk) => (heard += chunk.length) }),
+    sandbox.exec({
+      command: `head -c ${bytes} /dev/zero`,
+      encoding: "buffer",
+      onStdout: (chunk) => (heard += chunk.length),
+    }),
   );
   assert.equal(heard, bytes);
   assert.ok(grown < 128 * MiB, `${Math.round(grown / MiB)} MiB`);
@@ -77,15 +83,23 @@ test("C069 2000 commands of which a third fail: memory and descriptors stay flat
   const one = async (index) => {
     switch (index % 6) {
       case 0: // refused before anything runs
-        return assert.rejects(sandbox.shell("true", { timeoutSeconds: -1 }), { code: "ERR_SANDBOX_INVALID_ARG" });
+        return assert.rejects(sandbox.shell("true", { timeoutSeconds: -1 }), {
+          code: "ERR_SANDBOX_INVALID_ARG",
+        });
       case 1: // refused by the files' rules
         return assert.rejects(sandbox.readFile("../outside"), { name: "PathSecurityError" });
       case 2:
         return assert.equal(await sandbox.readFile("absent"), null);
       case 3:
-        return assert.deepStrictEqual(await sandbox.shell(`echo ${index}; exit 3`), { output: `${index}\n`, exitCode: 3 });
+        return assert.deepStrictEqual(await sandbox.shell(`echo ${index}; exit 3`), {
+          output: `${index}\n`,
+          exitCode: 3,
+        });
       default:
-        return assert.deepStrictEqual(await sandbox.shell(`echo ${index}`), { output: `${index}\n`, exitCode: 0 });
+        return assert.deepStrictEqual(await sandbox.shell(`echo ${index}`), {
+          output: `${index}\n`,
+          exitCode: 0,
+        });
     }
   };
   const many = async (from, to) => {
@@ -98,6 +112,9 @@ test("C069 2000 commands of which a third fail: memory and descriptors stay flat
   await many(0, 800);
   const [memory, descriptors] = [residentBytes(), openDescriptors()];
   await many(800, 4000);
-  assert.ok(residentBytes() - memory < 24 * MiB, `${Math.round((residentBytes() - memory) / MiB)} MiB`);
+  assert.ok(
+    residentBytes() - memory < 24 * MiB,
+    `${Math.round((residentBytes() - memory) / MiB)} MiB`,
+  );
   await eventually("as many descriptors as before", () => openDescriptors() <= descriptors);
 });

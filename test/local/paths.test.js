@@ -2,7 +2,17 @@
 import assert from "node:assert/strict";
 import { spawnSync } from "node:child_process";
 import { once } from "node:events";
-import { linkSync, mkdirSync, readFileSync, readdirSync, renameSync, rmSync, symlinkSync, truncateSync, writeFileSync } from "node:fs";
+import {
+  linkSync,
+  mkdirSync,
+  readFileSync,
+  readdirSync,
+  renameSync,
+  rmSync,
+  symlinkSync,
+  truncateSync,
+  writeFileSync,
+} from "node:fs";
 import { createServer } from "node:net";
 import path from "node:path";
 import { describe, test } from "node:test";
@@ -35,7 +45,16 @@ describe("paths", { concurrency: 4 }, () => {
   test("C079 paths that leave the workspace are refused, and nothing is written", async (t) => {
     const { base, outside, sandbox } = await open(t);
     const before = tree(base);
-    for (const name of ["../x", "a/../../x", "../outside/secret", "..", "a/b/../../..", `${outside}/x`, "/etc/passwd", "/"]) {
+    for (const name of [
+      "../x",
+      "a/../../x",
+      "../outside/secret",
+      "..",
+      "a/b/../../..",
+      `${outside}/x`,
+      "/etc/passwd",
+      "/",
+    ]) {
       assert.match((await refused(sandbox.writeFile(name, "x"), name)).message, /traversal/);
       assert.match((await refused(sandbox.readFile(name), name)).message, /traversal/);
     }
@@ -90,10 +109,14 @@ describe("paths", { concurrency: 4 }, () => {
       await refused(sandbox.readFile(name), name);
       await refused(sandbox.readBytes(name), name);
     }
-    for (const name of ["folder/new", "folder/deep/new"]) await refused(sandbox.writeFile(name, "x"), name);
+    for (const name of ["folder/new", "folder/deep/new"]) {
+      await refused(sandbox.writeFile(name, "x"), name);
+    }
     for (const name of ["absolute", "relative", "twice"]) {
       // Refused, or replaced in the workspace; never written through.
-      await sandbox.writeFile(name, "new").catch((error) => assert.equal(error.name, "PathSecurityError"));
+      await sandbox
+        .writeFile(name, "new")
+        .catch((error) => assert.equal(error.name, "PathSecurityError"));
     }
     assert.deepEqual(readdirSync(outside), ["secret"]);
     assert.equal(readFileSync(path.join(outside, "secret"), "utf8"), "outside content");
@@ -125,7 +148,8 @@ describe("paths", { concurrency: 4 }, () => {
     mkdirSync(path.join(workspace, "racer"));
     writeFileSync(path.join(workspace, "racer/secret"), "inside content");
     symlinkSync(outside, path.join(workspace, "link"));
-    // Exchanges the folder and the link as fast as it can until it is told to stop; "racer" always exists.
+    // Exchanges the folder and the link as fast as it can until it is told to stop; "racer" always
+    // exists.
     const swapping = sandbox.exec({
       code: [
         "import ctypes, os",
@@ -142,7 +166,9 @@ describe("paths", { concurrency: 4 }, () => {
     await sandbox.shell("while ! test -e swapping; do sleep 0.01; done");
     const seen = { inside: 0, refused: 0, absent: 0 };
     for (let round = 0; round < 150; round++) {
-      const reads = Array.from({ length: 8 }, () => sandbox.readFile("racer/secret").catch((error) => error));
+      const reads = Array.from({ length: 8 }, () =>
+        sandbox.readFile("racer/secret").catch((error) => error),
+      );
       const writing = sandbox.writeFile("racer/new", "x").catch((error) => error);
       for (const answer of await Promise.all(reads)) {
         if (answer === "inside content") seen.inside++;
@@ -168,7 +194,9 @@ describe("paths", { concurrency: 4 }, () => {
     symlinkSync("../outside/new", path.join(workspace, "relative"));
     symlinkSync(path.join(outside, "new"), path.join(workspace, "absolute"));
     symlinkSync("../outside/new-folder", path.join(workspace, "folder"));
-    for (const name of ["relative", "absolute", "folder/f"]) await refused(sandbox.writeFile(name, "x"), name);
+    for (const name of ["relative", "absolute", "folder/f"]) {
+      await refused(sandbox.writeFile(name, "x"), name);
+    }
     assert.deepEqual(readdirSync(outside), ["secret"]);
   });
 
@@ -176,7 +204,9 @@ describe("paths", { concurrency: 4 }, () => {
     const { sandbox, workspace } = await open(t);
     symlinkSync("nowhere", path.join(workspace, "inside"));
     symlinkSync("../outside/nowhere", path.join(workspace, "outside"));
-    for (const name of ["inside", "outside"]) assert.match((await rejection(sandbox.readFile(name))).code, /^ERR_SANDBOX_/, name);
+    for (const name of ["inside", "outside"]) {
+      assert.match((await rejection(sandbox.readFile(name))).code, /^ERR_SANDBOX_/, name);
+    }
   });
 
   test("I39 writing onto a hard link leaves the other name's content alone", async (t) => {
@@ -196,7 +226,9 @@ describe("paths", { concurrency: 4 }, () => {
     mkdirSync(path.join(workspace, "folder"));
     const names = ["fifo", "socket", "folder"];
     // A device needs rights that not every machine gives; the rule is the same.
-    if (spawnSync("mknod", [path.join(workspace, "device"), "c", "1", "5"]).status === 0) names.push("device");
+    if (spawnSync("mknod", [path.join(workspace, "device"), "c", "1", "5"]).status === 0) {
+      names.push("device");
+    }
     for (const name of names) {
       const error = await rejection(sandbox.readFile(name));
       assert.match(error.code, /^ERR_SANDBOX_/);
@@ -216,10 +248,17 @@ describe("paths", { concurrency: 4 }, () => {
   test("I40 cwd of a command follows the same rules", async (t) => {
     const { sandbox, workspace } = await open(t);
     symlinkSync("/", path.join(workspace, "root"));
-    for (const cwd of ["..", "/", "root", "root/etc"]) await refused(sandbox.exec({ command: "pwd", cwd }), cwd);
-    for (const cwd of ["absent", "a\0b"]) assert.match((await rejection(sandbox.exec({ command: "pwd", cwd }))).code, /^ERR_SANDBOX_/);
+    for (const cwd of ["..", "/", "root", "root/etc"]) {
+      await refused(sandbox.exec({ command: "pwd", cwd }), cwd);
+    }
+    for (const cwd of ["absent", "a\0b"]) {
+      assert.match((await rejection(sandbox.exec({ command: "pwd", cwd }))).code, /^ERR_SANDBOX_/);
+    }
     await sandbox.writeFile("sub/f", "");
-    assert.equal((await sandbox.exec({ command: "pwd", cwd: "sub" })).stdout, `${path.join(workspace, "sub")}\n`);
+    assert.equal(
+      (await sandbox.exec({ command: "pwd", cwd: "sub" })).stdout,
+      `${path.join(workspace, "sub")}\n`,
+    );
   });
 
   test("I37 a workspace that was moved away and replaced is not used", async (t) => {

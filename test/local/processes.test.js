@@ -1,5 +1,5 @@
-// Processes of the local backend: what is awkward to end, and what must not outlive a call, a close, a
-// worker or the host.
+// Processes of the local backend: what is awkward to end, and what must not outlive a call, a
+// close, a worker or the host.
 import assert from "node:assert/strict";
 import { spawnSync } from "node:child_process";
 import { once } from "node:events";
@@ -11,7 +11,7 @@ import { Worker } from "node:worker_threads";
 import { LocalSandbox } from "cloudsandbox";
 
 import { runNode, startNode } from "../support/node.js";
-import { mark } from "../support/processes.js";
+import { children, mark } from "../support/processes.js";
 import { openDescriptors } from "../support/resources.js";
 import { tempDir } from "../support/temp.js";
 import { HANG_MS, eventually } from "../support/wait.js";
@@ -35,34 +35,57 @@ describe("processes", { concurrency: 4 }, () => {
     const result = await sandbox.exec({ command: "sleep 300 & echo done", env: tracked.env });
     assert.ok(performance.now() - begin < HANG_MS);
     assert.deepEqual(
-      { status: result.status, exitCode: result.exitCode, stdout: result.stdout, backgroundKilled: result.backgroundKilled },
+      {
+        status: result.status,
+        exitCode: result.exitCode,
+        stdout: result.stdout,
+        backgroundKilled: result.backgroundKilled,
+      },
       { status: "exited", exitCode: 0, stdout: "done\n", backgroundKilled: true },
     );
     assert.deepEqual(tracked.alive(), []);
-    assert.deepStrictEqual(await sandbox.shell("sleep 300 & exit 6", { env: tracked.env }), { output: "", exitCode: 6 });
+    assert.deepStrictEqual(await sandbox.shell("sleep 300 & exit 6", { env: tracked.env }), {
+      output: "",
+      exitCode: 6,
+    });
     assert.deepEqual(tracked.alive(), []);
   });
 
   test("I50 a background child that lets go of the output ends with the call too", async (t) => {
     const tracked = mark();
-    const result = await open(t).exec({ command: "sleep 300 > /dev/null 2>&1 < /dev/null & echo done", env: tracked.env });
+    const result = await open(t).exec({
+      command: "sleep 300 > /dev/null 2>&1 < /dev/null & echo done",
+      env: tracked.env,
+    });
     assert.equal(result.stdout, "done\n");
     assert.equal(result.backgroundKilled, true);
     assert.deepEqual(tracked.alive(), []);
   });
 
   test("I50 a command without background children reports none", async (t) => {
-    const { backgroundKilled, termination } = await open(t).exec({ command: "sleep 0.1 & wait; echo done" });
-    assert.deepEqual({ backgroundKilled, termination }, { backgroundKilled: false, termination: "none" });
+    const { backgroundKilled, termination } = await open(t).exec({
+      command: "sleep 0.1 & wait; echo done",
+    });
+    assert.deepEqual(
+      { backgroundKilled, termination },
+      { backgroundKilled: false, termination: "none" },
+    );
   });
 
   test("I51 daemons that left the session are gone when the call returns", async (t) => {
     const sandbox = open(t);
     const tracked = mark();
-    const daemon = "(setsid sh -c 'sleep 300 & exec sleep 300' > /dev/null 2>&1 &) ; sleep 0.2; echo done";
-    assert.deepStrictEqual(await sandbox.shell(daemon, { env: tracked.env }), { output: "done\n", exitCode: 0 });
+    const daemon =
+      "(setsid sh -c 'sleep 300 & exec sleep 300' > /dev/null 2>&1 &) ; sleep 0.2; echo done";
+    assert.deepStrictEqual(await sandbox.shell(daemon, { env: tracked.env }), {
+      output: "done\n",
+      exitCode: 0,
+    });
     assert.deepEqual(tracked.alive(), []);
-    const limited = await sandbox.shell(`${daemon}; sleep 300`, { env: tracked.env, timeoutSeconds: 1 });
+    const limited = await sandbox.shell(`${daemon}; sleep 300`, {
+      env: tracked.env,
+      timeoutSeconds: 1,
+    });
     assert.deepStrictEqual(limited, { output: "done\n", exitCode: 124, timedOut: true });
     assert.deepEqual(tracked.alive(), []);
   });
@@ -88,7 +111,10 @@ describe("processes", { concurrency: 4 }, () => {
     const sandbox = open(t, { killGraceSeconds: 0.2 });
     for (const target of ["$$", "0"]) {
       const tracked = mark();
-      const result = await sandbox.shell(`echo begun; sleep 300 & kill -STOP ${target}; echo not reached`, { timeoutSeconds: 1, env: tracked.env });
+      const result = await sandbox.shell(
+        `echo begun; sleep 300 & kill -STOP ${target}; echo not reached`,
+        { timeoutSeconds: 1, env: tracked.env },
+      );
       assert.deepStrictEqual(result, { output: "begun\n", exitCode: 124, timedOut: true }, target);
       assert.deepEqual(tracked.alive(), []);
     }
@@ -97,12 +123,27 @@ describe("processes", { concurrency: 4 }, () => {
   test("I55 standard input is at its end at once", async (t) => {
     const sandbox = open(t);
     assert.deepStrictEqual(await sandbox.shell("wc -c"), { output: "0\n", exitCode: 0 });
-    assert.deepStrictEqual(await sandbox.shell("readlink /proc/self/fd/0"), { output: "/dev/null\n", exitCode: 0 });
+    assert.deepStrictEqual(await sandbox.shell("readlink /proc/self/fd/0"), {
+      output: "/dev/null\n",
+      exitCode: 0,
+    });
   });
 
   test("I63 a host that ignores SIGCHLD, and one that reaps every child", async (t) => {
     const library = path.join(tempDir(t), "reaper.so");
-    const compiled = spawnSync("cc", ["-shared", "-fPIC", "-O1", "-o", library, path.resolve(import.meta.dirname, "../support/reaper.c"), "-lpthread"], { encoding: "utf8" });
+    const compiled = spawnSync(
+      "cc",
+      [
+        "-shared",
+        "-fPIC",
+        "-O1",
+        "-o",
+        library,
+        path.resolve(import.meta.dirname, "../support/reaper.c"),
+        "-lpthread",
+      ],
+      { encoding: "utf8" },
+    );
     assert.equal(compiled.status, 0, compiled.stderr);
     for (const mode of ["ignore", "reap"]) {
       const { stdout, stderr, code } = await runNode(
@@ -118,7 +159,10 @@ describe("processes", { concurrency: 4 }, () => {
       assert.equal(stderr, "", mode);
       assert.equal(code, 0, mode);
       const [results, limited, closed] = stdout.trim().split("\n");
-      assert.deepEqual(JSON.parse(results), Array.from({ length: 20 }, (_, index) => `${index} ${index % 5}`));
+      assert.deepEqual(
+        JSON.parse(results),
+        Array.from({ length: 20 }, (_, index) => `${index} ${index % 5}`),
+      );
       assert.deepEqual(JSON.parse(limited), { output: "", exitCode: 124, timedOut: true });
       assert.equal(closed, "closed");
     }
@@ -132,7 +176,9 @@ const LONG_CALL = `
   const call = sandbox.exec({ command: "echo begun; setsid sleep 300 & sleep 300", env, onStdout: begun });
 `;
 
-/** Starts a host with a long command in flight; `then` is what the host does when the command runs. */
+/**
+ * Starts a host with a long command in flight; `then` is what the host does when the command runs.
+ */
 function startHost(t, then) {
   const tracked = mark();
   const dir = tempDir(t);
@@ -153,7 +199,10 @@ describe("ends of the host", { concurrency: 4 }, () => {
   });
 
   test("I64 an uncaught error with a command in flight leaves no process and no folder", async (t) => {
-    const { ended, tracked, dir } = startHost(t, "setImmediate(() => { throw new Error('mine'); })");
+    const { ended, tracked, dir } = startHost(
+      t,
+      "setImmediate(() => { throw new Error('mine'); })",
+    );
     const { code, stderr } = await ended;
     assert.match(stderr, /Error: mine/);
     assert.equal(code, 1);
@@ -195,11 +244,16 @@ test("I64 200 commands at once: right answers, no descriptor, process or folder 
   await warm.shell("true");
   await warm.close();
   const before = openDescriptors();
+  const childrenBefore = children().length;
   const sandbox = new LocalSandbox({ trusted: true, tempDir: dir });
   const results = await Promise.all(
-    Array.from({ length: 200 }, (_, index) => sandbox.shell(`sleep 0.1; echo ${index}; exit ${index % 7}`, { env: tracked.env })),
+    Array.from({ length: 200 }, (_, index) =>
+      sandbox.shell(`sleep 0.1; echo ${index}; exit ${index % 7}`, { env: tracked.env }),
+    ),
   );
-  for (const [index, result] of results.entries()) assert.deepStrictEqual(result, { output: `${index}\n`, exitCode: index % 7 });
+  for (const [index, result] of results.entries()) {
+    assert.deepStrictEqual(result, { output: `${index}\n`, exitCode: index % 7 });
+  }
   const workspace = sandbox.sandboxId;
   assert.equal(path.dirname(workspace), dir);
   await sandbox.close();
@@ -207,4 +261,8 @@ test("I64 200 commands at once: right answers, no descriptor, process or folder 
   assert.deepEqual(readdirSync(dir), []);
   assert.deepEqual(tracked.alive(), []);
   await eventually("as many descriptors as before", () => openDescriptors() <= before);
+  await eventually(
+    "no child of ours, not even a zombie",
+    () => children().length <= childrenBefore,
+  );
 });

@@ -18,10 +18,14 @@ describe("C085 the local backend is not isolation", { concurrency: 4 }, () => {
 
   test("C085 one warning per process, unless the caller says that the code is trusted", async () => {
     const program = (lines) => runNode(`import { LocalSandbox } from "cloudsandbox"; ${lines}`);
-    const warned = await program("new LocalSandbox(); new LocalSandbox(); await new LocalSandbox().close();");
+    const warned = await program(
+      "new LocalSandbox(); new LocalSandbox(); await new LocalSandbox().close();",
+    );
     assert.equal(warned.stderr.match(/SecurityWarning/g)?.length, 1, warned.stderr);
     assert.match(warned.stderr, /not isolate/);
-    const quiet = await program('new LocalSandbox({ trusted: true }); new LocalSandbox({ isolation: "none" });');
+    const quiet = await program(
+      'new LocalSandbox({ trusted: true }); new LocalSandbox({ isolation: "none" });',
+    );
     assert.equal(quiet.stderr, "");
   });
 
@@ -30,13 +34,24 @@ describe("C085 the local backend is not isolation", { concurrency: 4 }, () => {
       () => new LocalSandbox({ isolation: "required", trusted: true }),
       (error) => error.code === "ERR_SANDBOX_ISOLATION_UNAVAILABLE" && error.message.length > 40,
     );
-    assert.throws(() => new LocalSandbox({ isolation: "yes" }), { code: "ERR_SANDBOX_INVALID_ARG" });
+    assert.throws(() => new LocalSandbox({ isolation: "yes" }), {
+      code: "ERR_SANDBOX_INVALID_ARG",
+    });
   });
 
   test("C085 no backend is chosen by default or as a fallback", async () => {
-    for (const config of [undefined, {}, { backend: undefined }, { backend: "remote" }, { backend: "isolated" }]) {
+    for (const config of [
+      undefined,
+      {},
+      { backend: undefined },
+      { backend: "remote" },
+      { backend: "isolated" },
+    ]) {
       const started = (async () => new SandboxAgent(config).start())();
-      assert.match((await rejection(started)).message, /Unsupported|requires `remote`|must be an object/);
+      assert.match(
+        (await rejection(started)).message,
+        /Unsupported|requires `remote`|must be an object/,
+      );
     }
   });
 

@@ -1,6 +1,15 @@
 // The workspace of the local backend: where it is, whose it is, and how it goes.
 import assert from "node:assert/strict";
-import { existsSync, mkdirSync, readFileSync, readdirSync, rmSync, statSync, symlinkSync, writeFileSync } from "node:fs";
+import {
+  existsSync,
+  mkdirSync,
+  readFileSync,
+  readdirSync,
+  rmSync,
+  statSync,
+  symlinkSync,
+  writeFileSync,
+} from "node:fs";
 import path from "node:path";
 import { describe, test } from "node:test";
 
@@ -89,7 +98,9 @@ describe("workspace", { concurrency: 4 }, () => {
     const sandbox = new LocalSandbox({ trusted: true, tempDir: path.join(base, "parent") });
     await sandbox.start();
     symlinkSync(path.join(base, "outside"), path.join(sandbox.sandboxId, "link"));
-    const { exitCode } = await sandbox.run("import os\nfor i in range(400):\n    os.mkdir('d'); os.chdir('d')\nopen('f', 'w').close()");
+    const { exitCode } = await sandbox.run(
+      "import os\nfor i in range(400):\n    os.mkdir('d'); os.chdir('d')\nopen('f', 'w').close()",
+    );
     assert.equal(exitCode, 0);
     await sandbox.close();
     assert.deepEqual(readdirSync(path.join(base, "parent")), []);

@@ -1,5 +1,6 @@
-// What an agent framework does with a tool, reduced to its rules: the arguments are checked against the
-// tool's own schema first, then the tool runs, and whatever happens becomes one text for the model.
+// What an agent framework does with a tool, reduced to its rules: the arguments are checked against
+// the tool's own schema first, then the tool runs, and whatever happens becomes one text for the
+// model.
 
 /** Calls `tool` as Agentium's executor does, and returns the text that its model would get. */
 export async function callTool(tool, args, context = {}) {

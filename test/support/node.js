@@ -1,5 +1,5 @@
-// Running a Node program of a few lines in a process of its own: for exits, crashes, other users and
-// hostile surroundings.
+// Running a Node program of a few lines in a process of its own: for exits, crashes, other users
+// and hostile surroundings.
 import { spawn, spawnSync } from "node:child_process";
 import { chmodSync, chownSync, copyFileSync, cpSync, mkdirSync } from "node:fs";
 import path from "node:path";
@@ -14,17 +14,22 @@ const NOBODY = 65534;
 
 /** What a process needs that loads an addon built with sanitizers; empty otherwise. */
 export const SANITIZER_ENV = Object.fromEntries(
-  Object.entries(process.env).filter(([name]) => /^(LD_PRELOAD|ASAN_OPTIONS|UBSAN_OPTIONS)$/.test(name)),
+  Object.entries(process.env).filter(([name]) =>
+    /^(LD_PRELOAD|ASAN_OPTIONS|UBSAN_OPTIONS)$/.test(name),
+  ),
 );
 
 /**
- * Starts `source` (an ES module; `commonjs: true` for a script) with `cwd` inside the package, so that
- * `import "cloudsandbox"` finds it. The environment is PATH and what `env` adds.
+ * Starts `source` (an ES module; `commonjs: true` for a script) with `cwd` inside the package, so
+ * that `import "cloudsandbox"` finds it. The environment is PATH and what `env` adds.
  *
- * Returns `{ child, ended }`; `ended` resolves with `{ code, signal, stdout, stderr, hung }` when the
- * process has exited and its output is complete. A process that hangs is killed.
+ * Returns `{ child, ended }`; `ended` resolves with `{ code, signal, stdout, stderr, hung }` when
+ * the process has exited and its output is complete. A process that hangs is killed.
  */
-export function startNode(source, { cwd = ROOT, env = {}, execPath = process.execPath, flags = [], commonjs = false, uid } = {}) {
+export function startNode(
+  source,
+  { cwd = ROOT, env = {}, execPath = process.execPath, flags = [], commonjs = false, uid } = {},
+) {
   const type = commonjs ? "commonjs" : "module";
   const child = spawn(execPath, [...flags, `--input-type=${type}`, "-e", source], {
     cwd,
@@ -55,8 +60,8 @@ export function runNode(source, options) {
 }
 
 /**
- * A copy of what the package needs at run time, in a folder that everybody can read. `native: false`
- * leaves the binaries out.
+ * A copy of what the package needs at run time, in a folder that everybody can read. `native:
+ * false` leaves the binaries out.
  */
 export function copyPackage(t, { native = true } = {}) {
   const copy = path.join(tempDir(t), "cloudsandbox");
@@ -74,8 +79,8 @@ export function copyPackage(t, { native = true } = {}) {
 }
 
 /**
- * Runs `source` as a user without rights, for whom file modes count: as "nobody" when this process is
- * root, else as this user. `process.env.TMPDIR` is a directory of its own for it.
+ * Runs `source` as a user without rights, for whom file modes count: as "nobody" when this process
+ * is root, else as this user. `process.env.TMPDIR` is a directory of its own for it.
  */
 export function runUnprivileged(t, source, { env = {}, ...options } = {}) {
   const home = tempDir(t);

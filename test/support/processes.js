@@ -1,6 +1,6 @@
-// Finding the processes that a command left behind. A command is started with a variable of a unique
-// value in its environment; every descendant inherits it, also one that left the process group or the
-// session, and /proc shows it. Linux only.
+// Finding the processes that a command left behind. A command is started with a variable of a
+// unique value in its environment; every descendant inherits it, also one that left the process
+// group or the session, and /proc shows it. Linux only.
 import { randomUUID } from "node:crypto";
 import { readFileSync, readdirSync } from "node:fs";
 
@@ -8,7 +8,9 @@ import { eventually } from "./wait.js";
 
 const NAME = "SBX_TEST_MARK";
 
-/** Ids of the processes on this machine that satisfy `test(pid)`; one that has just ended does not. */
+/**
+ * Ids of the processes on this machine that satisfy `test(pid)`; one that has just ended does not.
+ */
 function processesWhere(test) {
   return readdirSync("/proc")
     .filter((name) => /^\d+$/.test(name))
@@ -25,20 +27,23 @@ function processesWhere(test) {
 /**
  * A mark for one test's processes.
  *
- * `env` goes into the call's environment; `alive()` lists the marked processes that live now (zombies
- * have no environment and do not count); `gone()` waits until there are none; `started(n)` waits
- * until there are at least `n`.
+ * `env` goes into the call's environment; `alive()` lists the marked processes that live now
+ * (zombies have no environment and do not count); `gone()` waits until there are none; `started(n)`
+ * waits until there are at least `n`.
  */
 export function mark() {
   const value = randomUUID();
   const needle = `${NAME}=${value}`;
   const alive = () =>
-    processesWhere((pid) => readFileSync(`/proc/${pid}/environ`, "latin1").split("\0").includes(needle));
+    processesWhere((pid) =>
+      readFileSync(`/proc/${pid}/environ`, "latin1").split("\0").includes(needle),
+    );
   return {
     env: { [NAME]: value },
     alive,
     gone: () => eventually("the end of all marked processes", () => alive().length === 0),
-    started: (count = 1) => eventually("the start of a marked process", () => alive().length >= count),
+    started: (count = 1) =>
+      eventually("the start of a marked process", () => alive().length >= count),
   };
 }
 

@@ -6,7 +6,10 @@ export function openDescriptors() {
   return readdirSync("/proc/self/fd").length - 1;
 }
 
-/** Resident memory of this process in bytes, after a garbage collection where `--expose-gc` allows one. */
+/**
+ * Resident memory of this process in bytes, after a garbage collection where `--expose-gc` allows
+ * one.
+ */
 export function residentBytes() {
   globalThis.gc?.();
   return process.memoryUsage.rss();

@@ -1,9 +1,12 @@
-// Temporary directories that belong to one test, so that what a sandbox leaves there can be counted.
+// Temporary directories that belong to one test, so that what a sandbox leaves there can be
+// counted.
 import { chmodSync, lstatSync, mkdtempSync, readdirSync, realpathSync, rmSync } from "node:fs";
 import { tmpdir } from "node:os";
 import path from "node:path";
 
-/** Makes a directory of its own, removed (with whatever modes its contents have) when the test ends. */
+/**
+ * Makes a directory of its own, removed (with whatever modes its contents have) when the test ends.
+ */
 export function tempDir(t) {
   const dir = realpathSync(mkdtempSync(path.join(tmpdir(), "sbx-test-")));
   t.after(() => removeTree(dir));

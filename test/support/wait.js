@@ -6,7 +6,10 @@ import { setTimeout as delay } from "node:timers/promises";
 /** Longest wait for anything that is not a hang; far above what a loaded machine needs. */
 export const HANG_MS = 15_000;
 
-/** Asks `probe` until it gives something truthy, and returns that. `what` names it when it never does. */
+/**
+ * Asks `probe` until it gives something truthy, and returns that. `what` names it when it never
+ * does.
+ */
 export async function eventually(what, probe, { withinMs = HANG_MS } = {}) {
   const end = performance.now() + withinMs;
   for (;;) {
