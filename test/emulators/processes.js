@@ -80,7 +80,7 @@ export class Reaper {
     this.#child = spawn(process.execPath, [import.meta.filename, directory], {
       detached: true,
       stdio: ["pipe", "ignore", "ignore"],
-      env: {},
+      env: process.env.TMPDIR ? { TMPDIR: process.env.TMPDIR } : {},
     });
     this.#child.unref();
     this.#child.on("error", () => {});
