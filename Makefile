@@ -66,7 +66,7 @@ test: all headers
 
 valgrind: $(TESTS:%=$(BUILD)/plain/%) guard
 	@set -e; for t in $(TESTS); do echo "== $$t (valgrind)"; \
-	  SBX_GUARD=$(abspath $(BUILD))/sbx_guard SBX_VALGRIND=1 valgrind -q --leak-check=full \
+	  SBX_GUARD=$(abspath $(BUILD))/sbx_guard SBX_VALGRIND=1 valgrind -q --child-silent-after-fork=yes --leak-check=full \
 	    --show-leak-kinds=definite,indirect,possible --errors-for-leak-kinds=definite,indirect,possible \
 	    --track-fds=no --error-exitcode=99 --suppressions=test/core/valgrind.supp $(BUILD)/plain/$$t; done
 

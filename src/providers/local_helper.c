@@ -12,6 +12,7 @@
 #include <poll.h>
 #include <signal.h>
 #include <spawn.h>
+#include <stdatomic.h>
 #include <string.h>
 #include <sys/socket.h>
 #include <sys/wait.h>
@@ -46,13 +47,20 @@ void sbx__helper_init(sbx__helper *helper) {
 
 /* ---- start ---------------------------------------------------------------------------------- */
 
+/* -1 where the kernel has none; that is asked once. */
 static int open_pidfd(pid_t pid) {
+  int fd = -1;
 #ifdef SYS_pidfd_open
-  return (int)syscall(SYS_pidfd_open, pid, 0);
+  static atomic_bool missing;
+  if (!atomic_load(&missing)) {
+    fd = (int)syscall(SYS_pidfd_open, pid, 0);
+    if (fd < 0 && errno == ENOSYS)
+      atomic_store(&missing, true);
+  }
 #else
   (void)pid;
-  return -1;
 #endif
+  return fd;
 }
 
 /* Default signals, an own session, and nothing open but its socket: no key of this process is in
