@@ -35,17 +35,26 @@ function fail(message) {
 const nodeGyp =
   findNodeGyp() ?? fail("node-gyp was not found; it comes with npm. Run `npm run build` with npm installed.");
 
-const args = [nodeGyp, "rebuild"];
 const prefix = path.resolve(process.execPath, "..", "..");
-if (existsSync(path.join(prefix, "include", "node", "node_api.h"))) args.push(`--nodedir=${prefix}`);
-if (process.env.npm_config_loglevel !== "verbose") args.push("--loglevel=error");
+const options = ["--loglevel=error"];
+if (existsSync(path.join(prefix, "include", "node", "node_api.h"))) options.push(`--nodedir=${prefix}`);
+const verbose = process.env.npm_config_loglevel === "verbose";
 
-const result = spawnSync(process.execPath, args, {
-  cwd: root,
-  stdio: "inherit",
-  env: { ...process.env, JOBS: process.env.JOBS ?? "max" },
-});
-if (result.status !== 0) {
+// Not "rebuild": what has not changed is not built again. The output is shown when it is asked for, or
+// when it is needed.
+let result;
+for (const command of ["configure", "build"]) {
+  result = spawnSync(process.execPath, [nodeGyp, command, ...options], {
+    cwd: root,
+    stdio: verbose ? "inherit" : ["ignore", "pipe", "pipe"],
+    maxBuffer: 1 << 26,
+    env: { ...process.env, JOBS: process.env.JOBS ?? "max" },
+  });
+  if (result.status !== 0) break;
+}
+if (result?.status !== 0) {
+  process.stderr.write(result?.stdout ?? "");
+  process.stderr.write(result?.stderr ?? "");
   fail(
     "the native part could not be built. It needs a C17/C++17 compiler, make, python3 and the " +
       "headers of libcurl and cJSON:\n" +
