@@ -390,9 +390,10 @@ static int exec_command(const command *cmd) {
     if (n < 0 || (size_t)n >= sizeof file)
       continue;
     execve(file, cmd->argv, cmd->env);
-    if (errno == EACCES)
+    /* A directory that may not be searched does not hold the program, as a shell sees it. */
+    if (errno == EACCES && access(file, F_OK) == 0)
       error = EACCES;
-    else if (errno != ENOENT && errno != ENOTDIR)
+    else if (errno != EACCES && errno != ENOENT && errno != ENOTDIR)
       return errno;
   }
   return error;
