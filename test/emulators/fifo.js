@@ -3,7 +3,7 @@
 // at both ends and unlinked before anybody sees them.
 // @ts-check
 import { execFile } from "node:child_process";
-import { constants, close, open, unlink } from "node:fs";
+import { constants, close, open, rename, unlink } from "node:fs";
 import net from "node:net";
 import path from "node:path";
 import { promisify } from "node:util";
@@ -11,6 +11,7 @@ import { promisify } from "node:util";
 const openFile = promisify(open);
 const closeFile = promisify(close);
 const unlinkFile = promisify(unlink);
+const renameFile = promisify(rename);
 const run = promisify(execFile);
 const BATCH = 24;
 
@@ -53,6 +54,28 @@ export class PipeMaker {
     await closeFile(both);
     await unlinkFile(name);
     return { childFd, writable: new net.Socket({ fd: writeFd, readable: false, writable: true }) };
+  }
+
+  /**
+   * A pipe with a name, which somebody opens to write into it. It does not end before `holdFd` is closed.
+   * @param {string} name on the same file system as the directory
+   * @returns {Promise<{ holdFd: number, readable: net.Socket }>}
+   */
+  async outputAt(name) {
+    await renameFile(await this.#take(), name);
+    const readFd = await openFile(name, constants.O_RDONLY | constants.O_NONBLOCK);
+    const holdFd = await openFile(name, constants.O_WRONLY);
+    return { holdFd, readable: new net.Socket({ fd: readFd, readable: true, writable: false }) };
+  }
+
+  /**
+   * A pipe with a name, which somebody opens to read from it. It does not end while `writable` is open.
+   * @param {string} name on the same file system as the directory
+   */
+  async inputAt(name) {
+    await renameFile(await this.#take(), name);
+    const fd = await openFile(name, constants.O_RDWR | constants.O_NONBLOCK);
+    return new net.Socket({ fd, readable: false, writable: true });
   }
 
   /** @param {number[]} fds */

@@ -1,0 +1,208 @@
+// What the emulator's own tests ask with: plain HTTP, and WebSocket frames read to the letter.
+import http from "node:http";
+import { RawConnection } from "../raw.js";
+import { parseFrame } from "./websocket.js";
+
+class Reply {
+  /**
+   * @param {http.IncomingMessage} response
+   * @param {Buffer} body
+   */
+  constructor(response, body) {
+    this.status = response.statusCode ?? 0;
+    this.headers = response.headers;
+    this.complete = response.complete;
+    this.body = body;
+    this.text = body.toString();
+  }
+
+  /** @returns {any} */
+  get json() {
+    return JSON.parse(this.text);
+  }
+}
+
+/**
+ * One request over its own connection.
+ * @param {string} url
+ * @param {{ method?: string, headers?: Record<string, string>, body?: string | Buffer | undefined }} [options]
+ * @returns {Promise<Reply>}
+ */
+export function ask(url, { method = "GET", headers = {}, body } = {}) {
+  return new Promise((resolve, reject) => {
+    const request = http.request(url, { method, headers, agent: false }, (response) => {
+      /** @type {Buffer[]} */
+      const parts = [];
+      response.on("data", (part) => parts.push(part));
+      response.on("error", () => {});
+      response.on("close", () => resolve(new Reply(response, Buffer.concat(parts))));
+    });
+    request.on("error", reject);
+    request.end(body);
+  });
+}
+
+/** @typedef {{ method?: string, headers?: Record<string, string>, raw?: string | Buffer }} AskOptions */
+
+/**
+ * @param {string} url
+ * @param {Record<string, string>} headers
+ * @param {unknown} value sent by POST as JSON; none: GET
+ * @param {AskOptions} [options]
+ */
+function askJson(url, headers, value, { method, headers: more, raw } = {}) {
+  const body = raw ?? (value === undefined ? undefined : JSON.stringify(value));
+  /** @type {Record<string, string>} */
+  const type = body === undefined ? {} : { "content-type": "application/json" };
+  return ask(url, {
+    method: method ?? (body === undefined ? "GET" : "POST"),
+    headers: { ...headers, ...type, ...more },
+    body,
+  });
+}
+
+/** A client bound to one sandbox of an emulator. */
+export class SandboxClient {
+  /**
+   * @param {import("./index.js").DaytonaEmulator} emulator
+   * @param {string} id
+   * @param {string} [base] default: the proxy's
+   */
+  constructor(emulator, id, base = `${emulator.proxyUrl}/toolbox/${id}`) {
+    this.emulator = emulator;
+    this.id = id;
+    this.base = base;
+  }
+
+  get headers() {
+    return { authorization: `Bearer ${this.emulator.apiKey}`, "x-daytona-sdk-version": "0.218.0" };
+  }
+
+  /**
+   * @param {string} path
+   * @param {unknown} [value]
+   * @param {AskOptions} [options]
+   */
+  ask(path, value, options) {
+    return askJson(`${this.base}${path}`, this.headers, value, options);
+  }
+
+  /**
+   * @param {string} command
+   * @param {Record<string, unknown>} [more]
+   */
+  execute(command, more = {}) {
+    return this.ask("/process/execute", { command, ...more });
+  }
+
+  /**
+   * A command of a session, waited for.
+   * @param {string} session
+   * @param {string} command
+   * @param {Record<string, unknown>} [more]
+   * @param {AskOptions} [options]
+   */
+  exec(session, command, more = {}, options = {}) {
+    return this.ask(`/process/session/${session}/exec`, { command, ...more }, options);
+  }
+
+  /**
+   * Files by the bulk route, path part first.
+   * @param {[string, string | Buffer][]} files
+   */
+  upload(files) {
+    const parts = files.flatMap(([name, data], i) => [
+      [`files[${i}].path`, "", name],
+      [`files[${i}].file`, '; filename="x"\r\nContent-Type: application/octet-stream', data],
+    ]);
+    return this.uploadParts(/** @type {[string, string, string | Buffer][]} */ (parts));
+  }
+
+  /**
+   * @param {[string, string, string | Buffer][]} parts name, the rest of the part's head, data
+   * @param {string} [path]
+   */
+  uploadParts(parts, path = "/files/bulk-upload") {
+    const pieces = parts.flatMap(([name, rest, data]) => [
+      Buffer.from(`--cut\r\nContent-Disposition: form-data; name="${name}"${rest}\r\n\r\n`),
+      Buffer.from(data),
+      Buffer.from("\r\n"),
+    ]);
+    const raw = Buffer.concat([...pieces, Buffer.from("--cut--\r\n")]);
+    return this.ask(path, undefined, { raw, headers: { "content-type": "multipart/form-data; boundary=cut" } });
+  }
+
+  /**
+   * Opens a WebSocket and says what came: the handshake's head, the frames, how it ended.
+   * @param {string} path
+   * @param {Record<string, string>} [headers]
+   */
+  async socket(path, headers = {}) {
+    const url = new URL(`${this.base}${path}`);
+    const connection = await RawConnection.open(url.href);
+    connection.request(`GET ${url.pathname}${url.search}`, {
+      ...this.headers,
+      connection: "Upgrade",
+      upgrade: "websocket",
+      "sec-websocket-version": "13",
+      "sec-websocket-key": "AAAAAAAAAAAAAAAAAAAAAA==",
+      ...headers,
+    });
+    return new SocketClient(connection);
+  }
+}
+
+export class SocketClient {
+  /** @param {RawConnection} connection */
+  constructor(connection) {
+    this.connection = connection;
+  }
+
+  get frames() {
+    const found = [];
+    let rest = Buffer.from(this.connection.body, "latin1");
+    for (let frame = parseFrame(rest); frame; frame = parseFrame(rest)) {
+      found.push(frame);
+      rest = rest.subarray(frame.size);
+    }
+    return found;
+  }
+
+  /** The data frames' payloads, joined. */
+  get data() {
+    return Buffer.concat(this.frames.filter(({ opcode }) => opcode < 8).map(({ payload }) => payload));
+  }
+
+  /** The code of the close frame, if one has come. */
+  get code() {
+    return this.frames.find(({ opcode }) => opcode === 8)?.payload.readUInt16BE(0);
+  }
+
+  /** Answers the server's close, so that the connection ends. */
+  async finished() {
+    await this.connection.until(() => this.code !== undefined || this.connection.ending);
+    this.connection.write(Buffer.from([0x88, 0x80, 0, 0, 0, 0]));
+    await this.connection.closed();
+    return this;
+  }
+}
+
+/**
+ * @param {import("./index.js").DaytonaEmulator} emulator
+ * @param {string} path below the API's base
+ * @param {unknown} [value] sent by POST; none: GET
+ * @param {AskOptions} [options]
+ */
+export function control(emulator, path, value, options) {
+  return askJson(`${emulator.apiUrl}${path}`, { authorization: `Bearer ${emulator.apiKey}` }, value, options);
+}
+
+/**
+ * @param {import("./index.js").DaytonaEmulator} emulator
+ * @param {Record<string, unknown>} [request]
+ */
+export async function create(emulator, request = {}) {
+  const reply = await control(emulator, "/sandbox", request);
+  if (reply.status !== 200) throw new Error(`create: ${reply.status} ${reply.text}`);
+  return new SandboxClient(emulator, reply.json.id);
+}

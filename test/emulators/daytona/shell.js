@@ -1,0 +1,193 @@
+// Runs a command as the daemon does: a shell without arguments, fed by its standard input, both outputs in
+// one pipe, a process group of its own. The end is when the shell has exited and the pipe is closed by
+// everybody who holds it.
+// @ts-check
+import { spawn } from "node:child_process";
+import { existsSync, readFileSync, readdirSync, statSync } from "node:fs";
+import path from "node:path";
+import { PipeMaker } from "../fifo.js";
+
+/** @typedef {import("./sandbox.js").Sandbox} Sandbox */
+/** @typedef {import("node:child_process").ChildProcess} ChildProcess */
+
+/**
+ * @typedef {object} Run
+ * @property {string[]} argv
+ * @property {string} [script] written to standard input; none: it is empty
+ * @property {string} cwd
+ * @property {Record<string, string>} env
+ * @property {number} timeoutMs 0: none
+ * @property {boolean} [group] whether a timeout ends the whole group; default true
+ */
+
+/** @typedef {{ exitCode: number, output: Buffer, timedOut: boolean }} Outcome */
+
+const PREFERRED = ["/usr/bin/zsh", "/bin/zsh", "/usr/bin/bash", "/bin/bash"];
+
+/** The shell that the daemon takes. @param {Sandbox} sandbox */
+export function findShell(sandbox) {
+  if (sandbox.settings.shell) return sandbox.settings.shell;
+  const listed = existsSync("/etc/shells") ? readFileSync("/etc/shells", "utf8").split("\n") : [];
+  return PREFERRED.find((name) => listed.includes(name) && existsSync(name)) ?? process.env.SHELL ?? "sh";
+}
+
+/**
+ * The daemon knows its own home by another name than the machine does.
+ * @param {Sandbox} sandbox
+ * @param {string} name
+ */
+export function locate(sandbox, name) {
+  const full = path.resolve(sandbox.workDir, name);
+  const home = `/home/${sandbox.spec.user}`;
+  return full === home || full.startsWith(`${home}/`) ? path.join(sandbox.home, full.slice(home.length)) : full;
+}
+
+const REASONS = /** @type {Record<string, string>} */ ({
+  ENOENT: "no such file or directory",
+  ENOTDIR: "not a directory",
+  EACCES: "permission denied",
+  EPERM: "operation not permitted",
+  EISDIR: "is a directory",
+  EEXIST: "file exists",
+  ENOTEMPTY: "directory not empty",
+  ELOOP: "too many levels of symbolic links",
+  ENAMETOOLONG: "file name too long",
+});
+
+/** How Go words it. @param {unknown} error */
+export function goReason(error) {
+  const { code = "", message } = /** @type {NodeJS.ErrnoException} */ (error);
+  return REASONS[code] ?? message;
+}
+
+/** Why a process cannot start in this directory. @param {string} cwd @param {string} shown */
+function directoryProblem(cwd, shown) {
+  try {
+    return statSync(cwd).isDirectory() ? undefined : `chdir ${shown}: not a directory`;
+  } catch (error) {
+    return `chdir ${shown}: ${goReason(error)}`;
+  }
+}
+
+/**
+ * @param {number} pid
+ * @param {NodeJS.Signals} signal
+ */
+export function signalProcess(pid, signal) {
+  try {
+    process.kill(pid, signal);
+  } catch {
+    // Gone meanwhile.
+  }
+}
+
+/**
+ * A process's state, parent and group, if it is there and no zombie. Linux only.
+ * @param {number | string} pid
+ */
+function look(pid) {
+  try {
+    const stat = readFileSync(`/proc/${pid}/stat`, "latin1");
+    const [state, parent, group] = stat.slice(stat.lastIndexOf(")") + 2).split(" ");
+    return state === "Z" || state === "X" ? undefined : { pid: Number(pid), parent: Number(parent), group: Number(group) };
+  } catch {
+    return undefined;
+  }
+}
+
+/** @param {number} pid */
+export const isRunning = (pid) => look(pid) !== undefined;
+
+/** The members of a process's group and all its descendants. @param {number} leader */
+export function family(leader) {
+  const names = existsSync("/proc") ? readdirSync("/proc").filter((name) => /^\d+$/.test(name)) : [];
+  const all = names.flatMap((name) => look(name) ?? []);
+  const found = new Set([leader]);
+  for (let size = 0; size !== found.size;) {
+    size = found.size;
+    for (const { pid, parent, group } of all) if (group === leader || found.has(parent)) found.add(pid);
+  }
+  return [...found].filter(isRunning);
+}
+
+/**
+ * Waits until it has started, or rejects.
+ * @param {Sandbox} sandbox
+ * @param {ChildProcess} child
+ */
+export async function started(sandbox, child) {
+  await new Promise((resolve, reject) => {
+    child.once("spawn", resolve);
+    child.once("error", reject);
+  });
+  child.on("error", () => {});
+  // The container may have gone while the process was made.
+  if (!sandbox.container) signalProcess(-(/** @type {number} */ (child.pid)), "SIGKILL");
+}
+
+/**
+ * @param {Sandbox} sandbox
+ * @param {Run} run
+ * @returns {Promise<Outcome | string>} a string is the reason why nothing could start
+ */
+export async function runCommand(sandbox, { argv, script, cwd, env, timeoutMs, group = true }) {
+  const directory = locate(sandbox, cwd);
+  const problem = directoryProblem(directory, cwd);
+  if (problem) return problem;
+  const output = await sandbox.pipes.output();
+  const input = script === undefined ? undefined : await sandbox.pipes.input();
+  const childFds = [output.childFd, ...(input ? [input.childFd] : [])];
+  let child;
+  try {
+    const stdio = /** @type {import("node:child_process").StdioOptions} */ ([
+      input?.childFd ?? "ignore",
+      output.childFd,
+      output.childFd,
+    ]);
+    child = spawn(argv[0], argv.slice(1), { cwd: directory, env, detached: true, stdio });
+    await started(sandbox, child);
+  } catch (error) {
+    output.readable.destroy();
+    input?.writable.destroy();
+    const { code } = /** @type {NodeJS.ErrnoException} */ (error);
+    if (code === "ENOENT") return `exec: "${argv[0]}": executable file not found in $PATH`;
+    return `fork/exec ${argv[0]}: ${goReason(error)}`;
+  } finally {
+    await PipeMaker.close(childFds);
+  }
+  input?.writable.on("error", () => {});
+  input?.writable.end(script ?? "");
+  return finish(child, output.readable, timeoutMs, group);
+}
+
+/**
+ * @param {ChildProcess} child
+ * @param {import("node:net").Socket} readable
+ * @param {number} timeoutMs
+ * @param {boolean} group
+ * @returns {Promise<Outcome>}
+ */
+async function finish(child, readable, timeoutMs, group) {
+  const pid = /** @type {number} */ (child.pid);
+  /** @type {Buffer[]} */
+  const chunks = [];
+  readable.on("error", () => {});
+  readable.on("data", (chunk) => chunks.push(chunk));
+  const closed = new Promise((resolve) => readable.once("close", resolve));
+  const exited = new Promise((resolve) => {
+    if (child.exitCode !== null || child.signalCode !== null) resolve(undefined);
+    else child.once("exit", resolve);
+  });
+  let fired = false;
+  const timer =
+    timeoutMs > 0 &&
+    setTimeout(() => {
+      fired = true;
+      signalProcess(group ? -pid : pid, "SIGKILL");
+    }, timeoutMs);
+  await Promise.all([exited, closed]);
+  if (timer) clearTimeout(timer);
+  const exitCode = child.exitCode ?? -1;
+  // A shell that had ended well before its children were killed counts as one that ended well.
+  return { exitCode, output: Buffer.concat(chunks), timedOut: fired && exitCode !== 0 };
+}
