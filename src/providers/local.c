@@ -51,7 +51,7 @@ static bool is_ours(const sbx__workspace *workspace) {
   return workspace != NULL && workspace->parent >= 0 && !workspace->removed;
 }
 
-/* Opens the directory at `path`, which has no links in it; takes the string over. */
+/* Opens the directory at `path`, which has no links in it; the string is the workspace's then. */
 static int open_workspace(sbx__workspace **out, char *path, bool ours, sbx_err *err) {
   sbx__workspace *w = sbx_calloc(1, sizeof *w);
   if (w == NULL) {
@@ -81,21 +81,21 @@ static int open_workspace(sbx__workspace **out, char *path, bool ours, sbx_err *
   return SBX_OK;
 }
 
-/* The path without links, as a string of ours. */
-static int resolve(char **out, const char *path, sbx_err *err) {
+/* The path without links, as a string of ours. NULL with `err` filled. */
+static char *resolve(const char *path, sbx_err *err) {
   char *real = realpath(path, NULL);
-  if (real == NULL)
-    return errno == ENOMEM ? sbx_err_set(err, SBX_ENOMEM, NULL)
-                           : sbx_err_set(err, SBX_EINVAL, "cannot use the directory %s: %s", path,
-                                         strerror(errno));
-  *out = sbx_strndup(real, strlen(real));
+  int error = errno;
+  char *copy = real != NULL ? sbx_strndup(real, strlen(real)) : NULL;
+  if (real == NULL && error != ENOMEM)
+    sbx_err_set(err, SBX_EINVAL, "cannot use the directory %s: %s", path, strerror(error));
+  else if (copy == NULL)
+    sbx_err_set(err, SBX_ENOMEM, NULL);
   free(real);
-  return *out != NULL ? SBX_OK : sbx_err_set(err, SBX_ENOMEM, NULL);
+  return copy;
 }
 
 static int make_workspace(sbx__workspace **out, const sbx_config *config, sbx_err *err) {
   char made[PATH_MAX];
-  char *path = NULL;
   int n = snprintf(made, sizeof made, "%s/cloudsandbox-XXXXXX", config->temp_dir);
   if (n < 0 || (size_t)n >= sizeof made)
     return sbx_err_set(err, SBX_EINVAL, "the path of the temporary directory is too long");
@@ -104,18 +104,16 @@ static int make_workspace(sbx__workspace **out, const sbx_config *config, sbx_er
     return sbx_err_set(err, code, "cannot make a workspace in %s: %s", config->temp_dir,
                        strerror(errno));
   }
-  int rc = resolve(&path, made, err);
-  if (rc == SBX_OK)
-    rc = open_workspace(out, path, true, err);
+  char *path = resolve(made, err);
+  int rc = path != NULL ? open_workspace(out, path, true, err) : err->code;
   if (rc != SBX_OK)
     rmdir(made);
   return rc;
 }
 
 static int use_workspace(sbx__workspace **out, const sbx_config *config, sbx_err *err) {
-  char *path = NULL;
-  int rc = resolve(&path, config->workspace, err);
-  return rc == SBX_OK ? open_workspace(out, path, false, err) : rc;
+  char *path = resolve(config->workspace, err);
+  return path != NULL ? open_workspace(out, path, false, err) : err->code;
 }
 
 /* ---- release: the helper ends, then the workspace is removed -------------------------------- */
