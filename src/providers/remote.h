@@ -1,0 +1,61 @@
+/* remote.h - what providers that are reached over HTTP share: options, and operations that are made
+ * of several requests. */
+#ifndef SBX_REMOTE_H
+#define SBX_REMOTE_H
+
+#include "core/http.h"
+#include "core/json.h"
+
+/* ---- options -------------------------------------------------------------------------------- */
+
+/* Each reads one member of `options`, leaves `out` alone when it is absent, and fills `err` with
+ * SBX_EINVAL, naming the member and never its value, when it is not what it should be. */
+
+/* A string that is neither empty nor has control characters, as a copy: sbx_free() it. */
+int sbx_remote_text(char **out, const sbx_json *options, const char *name, sbx_err *err);
+int sbx_remote_bool(bool *out, const sbx_json *options, const char *name, sbx_err *err);
+int sbx_remote_int(int64_t *out, const sbx_json *options, const char *name, int64_t min,
+                   int64_t max, sbx_err *err);
+/* An http or https URL without a query, '/' at its end left out, as a copy. */
+int sbx_remote_url(char **out, const sbx_json *options, const char *name, sbx_err *err);
+/* An object of strings without NUL bytes; NULL when it is absent. Borrowed from `options`. */
+int sbx_remote_map(const sbx_json **out, const sbx_json *options, const char *name, sbx_err *err);
+
+/* The members "proxy" (URL; "" for none, whatever the environment says) and "ca" (certificates in
+ * PEM, trusted in place of the system's), and the client that they make. */
+int sbx_remote_client(sbx_http_client **out, const sbx_json *options, sbx_http_version version,
+                      sbx_err *err);
+
+/* ---- operations of several requests --------------------------------------------------------- */
+
+/* First member of an operation that sends one request after the other and may pause in between.
+ * Ending it early ends the request or the pause, so nothing of that has to be written again.
+ *
+ *   op = sbx_steps_new(size, class, ...) -> sbx_steps_send -> on_reply -> sbx_steps_wait -> on_time
+ *   -> ... -> sbx_steps_finish */
+typedef struct sbx_steps sbx_steps;
+typedef void (*sbx_steps_reply)(sbx_steps *steps, sbx_http *reply);
+typedef void (*sbx_steps_time)(sbx_steps *steps);
+
+struct sbx_steps {
+  sbx_op op;
+  sbx_op *request; /* in flight */
+  sbx_timer pause;
+  sbx_steps_reply on_reply;
+  sbx_steps_time on_time;
+  void (*ending)(sbx_steps *steps, int reason); /* it ends early; NULL: nothing to do then */
+  void (*release)(sbx_steps *steps);            /* frees what it holds; NULL: nothing */
+};
+
+/* `size` zeroed bytes that begin with an sbx_steps; NULL on out of memory. Before the loop ends
+ * early, `release` must be set or nothing held. */
+sbx_steps *sbx_steps_new(size_t size, sbx_loop *loop, sbx_op_done done, void *arg);
+/* `on_reply` gets every reply, whatever its status, and every failure (reply->op.err). */
+void sbx_steps_send(sbx_steps *steps, sbx_http_client *client, const sbx_http_request *request,
+                    sbx_steps_reply on_reply);
+void sbx_steps_wait(sbx_steps *steps, uint64_t ms, sbx_steps_time on_time);
+/* `err` NULL: success. */
+void sbx_steps_finish(sbx_steps *steps, const sbx_err *err);
+void sbx_steps_finish_code(sbx_steps *steps, int code);
+
+#endif
