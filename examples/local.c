@@ -1,7 +1,7 @@
 /* local.c - runs one command in a local sandbox, from C and on a loop of one's own.
  *
- *   make example
- *   build/c-gcc/example_local build/c-gcc/sbx_guard 'echo hello; exit 3'
+ *   make BUILD=build/c example
+ *   build/c/example_local build/c/sbx_guard 'echo hello; exit 3'
  *
  * The first argument is the helper program of the local provider. Prints the command's output as it
  * arrives and exits with its exit code. */

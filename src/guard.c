@@ -616,6 +616,9 @@ int main(void) {
   struct sigaction child = {.sa_handler = on_child};
   sigset_t blocked;
   close_from(SBX_GUARD_SOCKET_FD + 1);
+  /* The host's directory may be removed or unmounted while we run. */
+  if (chdir("/") != 0)
+    return 1;
   sigemptyset(&blocked);
   sigaddset(&blocked, SIGCHLD);
   sigprocmask(SIG_SETMASK, &blocked, NULL);
