@@ -1,0 +1,211 @@
+// Adapters to agent frameworks: the shapes they give, without the frameworks. With them:
+// test/interop/frameworks.
+import assert from "node:assert/strict";
+import { createRequire } from "node:module";
+import { describe, test } from "node:test";
+
+import { SandboxToolkit, defineTool } from "cloudsandbox";
+import * as anthropic from "cloudsandbox/anthropic";
+import * as langChain from "cloudsandbox/langchain";
+import * as mcp from "cloudsandbox/mcp";
+import * as openAIAgents from "cloudsandbox/openai-agents";
+
+import { fakeSandbox } from "../support/fake.js";
+import { runNode } from "../support/node.js";
+import { rejection } from "../support/wait.js";
+
+const { anthropicTools } = anthropic;
+const { langChainTools } = langChain;
+const { mcpTools } = mcp;
+const { openAIAgentsTools } = openAIAgents;
+
+const MODULES = { anthropic, langchain: langChain, mcp, "openai-agents": openAIAgents };
+const ADAPTERS = { anthropicTools, langChainTools, mcpTools, openAIAgentsTools };
+
+function open(answers) {
+  const fake = fakeSandbox(answers);
+  return { ...fake, tools: new SandboxToolkit(fake.sandbox).getTools() };
+}
+
+/** A tool of one's own; `more` goes into its definition. */
+function own(more) {
+  return defineTool({ name: "own", description: "Own.", parameters: { type: "object" }, execute: async () => "text", ...more });
+}
+
+const identity = ({ name, description, rawJsonSchema }) => [name, description, rawJsonSchema];
+
+describe("entry points", () => {
+  test("one function each, by import and by require()", () => {
+    const require = createRequire(import.meta.url);
+    for (const [name, module] of Object.entries(MODULES)) {
+      const [only, ...others] = Object.keys(module);
+      assert.ok(ADAPTERS[only]);
+      assert.deepEqual(others, []);
+      assert.equal(require(`cloudsandbox/${name}`)[only], module[only]);
+    }
+  });
+
+  test("they load no binary", async () => {
+    const imports = Object.keys(MODULES).map((name) => `await import("cloudsandbox/${name}");`);
+    const { stdout } = await runNode(`process.dlopen = () => console.log("loaded"); ${imports.join("")} console.log("end");`);
+    assert.equal(stdout, "end\n");
+  });
+});
+
+for (const [name, adapt] of Object.entries(ADAPTERS)) {
+  describe(name, () => {
+    test("refuses what is not a list of tools that check themselves", () => {
+      for (const value of [undefined, {}, new SandboxToolkit(fakeSandbox().sandbox)]) {
+        assert.throws(() => adapt(value), { code: "ERR_SANDBOX_INVALID_ARG", message: new RegExp(`^${name}: pass an array of tools`) });
+      }
+      const zodLike = { _output: {}, safeParse: () => ({ success: true }) };
+      for (const value of [null, {}, { name: "own", parameters: { type: "object" } }, own({ parameters: zodLike })]) {
+        assert.throws(() => adapt([value]), { code: "ERR_SANDBOX_INVALID_ARG", message: /defineTool\(\) with a JSON Schema/ });
+      }
+    });
+
+    test("never drops an approval", () => {
+      for (const requiresApproval of [true, () => false]) {
+        const tools = [own({ requiresApproval })];
+        if (name === "openAIAgentsTools") assert.equal(adapt(tools).length, 1);
+        else assert.throws(() => adapt(tools), { code: "ERR_SANDBOX_INVALID_ARG", message: /"own" has `requiresApproval`/ });
+      }
+    });
+  });
+}
+
+describe("openAIAgentsTools", () => {
+  test("the shape", async () => {
+    const { tools } = open();
+    for (const [index, it] of openAIAgentsTools(tools).entries()) {
+      const { type, name, description, parameters, strict } = it;
+      assert.deepEqual([name, description, parameters], identity(tools[index]));
+      assert.deepEqual([type, strict, await it.isEnabled({}), await it.needsApproval({}, {})], ["function", false, true, false]);
+    }
+  });
+
+  test("a call takes JSON text and the signal, and gives text", async () => {
+    const { tools, calls } = open();
+    const [, shell] = openAIAgentsTools(tools);
+    const { signal } = new AbortController();
+    assert.equal(await shell.invoke({}, '{"command":"ls","timeoutSeconds":null}', { signal }), '{"output":"shelled","exitCode":0}');
+    assert.deepEqual(calls, [["shell", "ls", { signal }]]);
+  });
+
+  test("every failure is text, but that of a cancelled run", async () => {
+    const [, shell] = openAIAgentsTools(open({ shell: new Error("no power") }).tools);
+    for (const text of ["", "{", '{"command":']) assert.equal(await shell.invoke({}, text), "Error: the arguments must be a JSON object");
+    assert.equal(await shell.invoke({}, "null"), "Error: the arguments must be an object, not null");
+    assert.match(await shell.invoke({}, '{"command":"ls"}'), /^Error: sandbox_fake_shell failed: no power\. The command may have run/);
+    const [thrower] = openAIAgentsTools([own({ execute: () => Promise.reject("words") })]);
+    assert.equal(await thrower.invoke({}, "{}"), "Error: words");
+    const signal = AbortSignal.abort();
+    assert.equal(await rejection(shell.invoke({}, '{"command":"ls"}', { signal })), signal.reason);
+  });
+
+  test("requiresApproval decides needsApproval", async () => {
+    const rules = [true, false, undefined, ({ path }) => path === "secret"];
+    const answers = [];
+    for (const requiresApproval of rules) {
+      const [it] = openAIAgentsTools([own({ requiresApproval })]);
+      answers.push([await it.needsApproval({}, { path: "secret" }), await it.needsApproval({}, { path: "x" })]);
+    }
+    assert.deepEqual(answers, [[true, true], [false, false], [false, false], [true, false]]);
+  });
+});
+
+describe("langChainTools", () => {
+  /** What LangChain's tool() gives, in short: it checks nothing here, and hands on what it got. */
+  const make = (run, fields) => ({
+    ...fields,
+    async invoke(input, config) {
+      assert.equal(this.name, fields.name);
+      if (input.type !== "tool_call") return run(input, config);
+      return { content: await run(input.args, config), tool_call_id: input.id };
+    },
+  });
+
+  test("the shape", () => {
+    const { tools } = open();
+    const made = langChainTools(tools, make);
+    assert.deepEqual(made.map(({ name, description, schema }) => [name, description, schema]), tools.map(identity));
+  });
+
+  test("a call with arguments, and with a tool call", async () => {
+    const { tools, calls } = open();
+    const [, shell] = langChainTools(tools, make);
+    const { signal } = new AbortController();
+    const args = { command: "ls", timeoutSeconds: "5", why: "extra" };
+    assert.equal(await shell.invoke(args, { signal }), '{"output":"shelled","exitCode":0}');
+    const call = { type: "tool_call", id: "1", name: shell.name, args };
+    assert.deepEqual(await shell.invoke(call), { content: '{"output":"shelled","exitCode":0}', tool_call_id: "1" });
+    assert.deepEqual(calls, [["shell", "ls", { timeoutSeconds: 5, signal }], ["shell", "ls", { timeoutSeconds: 5 }]]);
+    assert.equal(call.args, args, "the framework's object is left alone");
+  });
+
+  test("wrong arguments and failures reject", async () => {
+    const [, shell] = langChainTools(open({ shell: new Error("no power") }).tools, make);
+    for (const input of [{}, { type: "tool_call", id: "1", name: shell.name, args: {} }]) {
+      assert.equal((await rejection(shell.invoke(input))).message, "`command` is missing (string)");
+    }
+    assert.match((await rejection(shell.invoke({ command: "ls" }))).message, /no power/);
+  });
+});
+
+describe("anthropicTools", () => {
+  test("the shape", () => {
+    const { tools } = open();
+    for (const [index, it] of anthropicTools(tools).entries()) {
+      assert.deepEqual([it.name, it.description, it.input_schema], identity(tools[index]));
+      assert.equal(it.type, "custom");
+      assert.equal(it.parse(tools), tools, "run() checks");
+    }
+  });
+
+  test("a call", async () => {
+    const { tools, calls } = open({ shell: [{ output: "", exitCode: 0 }] });
+    const [run, shell] = anthropicTools(tools);
+    const { signal } = new AbortController();
+    assert.equal(await run.run({ code: "1", language: null }, { signal }), '{"output":"ran","exitCode":0}');
+    assert.deepEqual(calls, [["run", "1", { signal }]]);
+    assert.equal((await rejection(run.run({}))).message, "`code` is missing (string)");
+    assert.match((await rejection(shell.run({ command: "ls" }, { signal: null }))).message, /the sandbox's answer has no `output` text/);
+  });
+
+  test("of a result with artifacts, the text", async () => {
+    const execute = async () => ({ content: "seen", artifacts: [{ type: "json", data: {} }] });
+    const [it] = anthropicTools([own({ execute })]);
+    assert.equal(await it.run({}), "seen");
+  });
+});
+
+describe("mcpTools", () => {
+  test("the list, with hints made of the effects", async () => {
+    const { tools } = open();
+    const listed = (await mcpTools([...tools, own()]).listTools()).tools;
+    assert.deepEqual(listed.map(({ name, description, inputSchema }) => [name, description, inputSchema]), [...tools, own()].map(identity));
+    const execute = { readOnlyHint: false, destructiveHint: true, idempotentHint: false, openWorldHint: true };
+    const write = { ...execute, idempotentHint: true, openWorldHint: false };
+    const read = { ...write, readOnlyHint: true, destructiveHint: false };
+    assert.deepEqual(listed.map(({ annotations }) => annotations), [execute, execute, write, read, undefined]);
+  });
+
+  test("a call", async () => {
+    const { tools, calls } = open({ readFile: "content" });
+    const { callTool } = mcpTools(tools);
+    const { signal } = new AbortController();
+    const params = { name: "sandbox_fake_read_file", arguments: { path: "f" } };
+    assert.deepEqual(await callTool({ params }, { signal }), { content: [{ type: "text", text: "content" }] });
+    assert.deepEqual(calls, [["readFile", "f", "utf8", { signal }]]);
+  });
+
+  test("a failure is a marked result; an unknown name is JSON-RPC's error; a cancelled call rejects", async () => {
+    const { callTool } = mcpTools(open().tools);
+    const shell = (args) => ({ params: { name: "sandbox_fake_shell", arguments: args } });
+    const missing = { content: [{ type: "text", text: "`command` is missing (string)" }], isError: true };
+    for (const args of [{}, undefined]) assert.deepEqual(await callTool(shell(args)), missing);
+    await assert.rejects(callTool({ params: { name: "toString" } }), { code: -32602, message: "Unknown tool: toString" });
+    const signal = AbortSignal.abort("no longer wanted");
+    assert.equal(await rejection(callTool(shell({ command: "ls" }), { signal })), "no longer wanted");
+  });
+});

@@ -1,0 +1,50 @@
+// Adapters: what they take, and that the shim has the types that we publish. In the frameworks' own
+// types: test/interop/frameworks.
+import { SandboxToolkit, Toolkit, defineTool } from "cloudsandbox";
+import type { CloudSandbox } from "cloudsandbox";
+import * as anthropic from "cloudsandbox/anthropic";
+import * as langChain from "cloudsandbox/langchain";
+import * as mcp from "cloudsandbox/mcp";
+import * as openAIAgents from "cloudsandbox/openai-agents";
+
+import * as anthropicImplementation from "../../lib/adapters/anthropic.js";
+import * as langChainImplementation from "../../lib/adapters/langchain.js";
+import * as mcpImplementation from "../../lib/adapters/mcp.js";
+import * as openAIAgentsImplementation from "../../lib/adapters/openai-agents.js";
+
+export const modules: [typeof anthropic, typeof langChain, typeof mcp, typeof openAIAgents] = [
+  anthropicImplementation,
+  langChainImplementation,
+  mcpImplementation,
+  openAIAgentsImplementation,
+];
+
+declare const makeTool: (run: (args: any, config: any) => unknown, fields: { name: string }) => { made: string };
+declare const zodLike: { readonly _output: { a: string }; safeParse(value: unknown): unknown };
+
+export async function adapt(sandbox: CloudSandbox, own: Toolkit) {
+  const toolkit = new SandboxToolkit(sandbox);
+  const number = defineTool<{ n: number }>({
+    name: "number",
+    description: "A number.",
+    parameters: { type: "object", properties: { n: { type: "number" } } },
+    execute: async ({ n }) => n.toFixed(),
+  });
+  const tools = [...toolkit.getTools(), number];
+  const made: { made: string }[] = langChain.langChainTools(tools, makeTool);
+  const [first] = openAIAgents.openAIAgentsTools([...tools, ...own.getTools()]);
+  const text: string = (await first?.invoke({}, "{}", { signal: AbortSignal.timeout(1) })) ?? "";
+  const names: string[] = anthropic.anthropicTools(tools).map((tool) => tool.name);
+  const { listTools, callTool } = mcp.mcpTools(tools);
+  const listed: string | undefined = (await listTools()).tools[0]?.name;
+  const { content, isError = false } = await callTool({ params: { name: "number" } });
+  void [made, text, names, listed, content[0]?.text, isError];
+
+  const withZod = defineTool({ name: "z", description: "z", parameters: zodLike, execute: async ({ a }) => a });
+  // @ts-expect-error the framework takes a Zod object itself
+  mcp.mcpTools([withZod]);
+  // @ts-expect-error tools, not the toolkit
+  anthropic.anthropicTools(toolkit);
+  // @ts-expect-error LangChain's tool() is missing
+  langChain.langChainTools(tools);
+}

@@ -1,0 +1,15 @@
+// Types of "cloudsandbox/anthropic".
+import type { AdaptableTool } from "./shared.js";
+
+/** A tool for `client.beta.messages.toolRunner()`. */
+export interface AnthropicTool {
+  type: "custom";
+  name: string;
+  description: string;
+  input_schema: any;
+  parse(input: unknown): any;
+  run(input: any, context?: { signal?: AbortSignal | null | undefined }): Promise<string>;
+}
+
+/** `client.beta.messages.toolRunner({ tools: anthropicTools(toolkit.getTools()), ... })`. Throws for `requiresApproval`. */
+export function anthropicTools(tools: readonly AdaptableTool[]): AnthropicTool[];
