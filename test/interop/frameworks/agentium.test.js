@@ -31,9 +31,8 @@ async function execute(tools, { name, args }, context) {
 async function drive(toolkit, script, signal) {
   const tools = toolkit.getTools();
   const offered = tools.map(({ name, description, rawJsonSchema }) => {
-    // Put back for the suite's comparison: that it goes is Agentium's rule, and is checked here.
-    const { additionalProperties, ...schema } = { additionalProperties: false, ...forModel(rawJsonSchema) };
-    return { name, description, schema: { ...schema, additionalProperties } };
+    // The one member of our schemas that Agentium strips, put back: the suite compares whole schemas.
+    return { name, description, schema: { ...forModel(rawJsonSchema), additionalProperties: false } };
   });
   const results = [];
   for (;;) {
