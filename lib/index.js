@@ -1,8 +1,10 @@
 // The package's root: everything public.
 export { SandboxAgent } from "./agent.js";
+export { E2BSandbox } from "./e2b.js";
 export { PathSecurityError, SANDBOX_ERROR_CODES, SandboxError } from "./errors.js";
 export { LocalSandbox } from "./local.js";
 export {
+  E2BSandboxToolkit,
   LocalSandboxToolkit,
   SandboxToolkit,
   Toolkit,

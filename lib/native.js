@@ -21,12 +21,14 @@ import { SandboxError } from "./errors.js";
  * @property {NativeKept} output
  * @property {NativeKept} stdout
  * @property {NativeKept} stderr
+ * @property {string | null} details JSON of what an interpreter gave besides its output
  */
 /**
  * @typedef {object} NativeSpec
  * @property {"shell" | "code" | "argv"} kind
  * @property {string | undefined} [text]
  * @property {"python" | "node" | undefined} [language]
+ * @property {string | undefined} [context] name of an interpreter's context
  * @property {string[] | undefined} [argv]
  * @property {string | undefined} [cwd]
  * @property {string[] | undefined} [env] name, value, name, value, ...
@@ -44,6 +46,7 @@ import { SandboxError } from "./errors.js";
  * @property {(id: number, path: string, bytes: Uint8Array) => Promise<void>} write
  * @property {(id: number, path: string, maxBytes: number) => Promise<Buffer | null>} read
  * @property {(id: number, maxEntries: number) => Promise<{ path: string, size: number }[]>} list
+ * @property {(id: number, what: "lifetime" | "pause" | "resume", seconds: number) => Promise<void>} control
  * @property {() => Promise<void>} close
  * @property {(id: number) => void} cancel
  * @property {string | null} id

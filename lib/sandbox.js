@@ -14,7 +14,7 @@ import {
 } from "./options.js";
 
 /** @import { NativeHandle, NativeKept, NativeListener, NativeResult, NativeSpec } from "./native.js" */
-/** @import { CloudSandbox, ExecResult, FileEncoding, SandboxCallOptions } from "../types/index.js" */
+/** @import { CloudSandbox, ExecResult, ExecShownResult, FileEncoding, SandboxCallOptions } from "../types/index.js" */
 /** @import { SandboxCapabilities, SandboxLanguage, SandboxRunOptions, SandboxRunResult } from "../types/index.js" */
 
 /** Options that every provider class takes. */
@@ -25,8 +25,8 @@ export const COMMON_OPTIONS = Object.freeze([
 const RUN_OPTIONS = Object.freeze(["language", "timeoutSeconds", "env", "signal"]);
 const FILE_OPTIONS = Object.freeze(["signal"]);
 const EXEC_OPTIONS = Object.freeze([
-  "command", "code", "language", "argv", "cwd", "env", "stdin", "timeoutSeconds", "maxOutputBytes", "truncate",
-  "mergeStreams", "encoding", "onStdout", "onStderr", "signal",
+  "command", "code", "language", "context", "argv", "cwd", "env", "stdin", "timeoutSeconds", "maxOutputBytes",
+  "truncate", "mergeStreams", "encoding", "onStdout", "onStderr", "signal",
 ]);
 const LIST_OPTIONS = Object.freeze(["maxEntries", "signal"]);
 
@@ -40,11 +40,16 @@ const EXEC_BOUNDS = Object.freeze({
 /** Key of exec() with bounds of the caller's choice: SandboxAgent's contract has wider ones. */
 export const execWithin = Symbol("execWithin");
 
+/** Key of what changes the life of a sandbox; a subclass makes it public where its provider can. */
+export const control = Symbol("control");
+
 const CODE_LANGUAGES = /** @type {const} */ (["python", "node"]);
 const TRUNCATE = /** @type {const} */ (["head", "middle"]);
 
 /** Bits of the native `capabilities`, in order. */
-const CAPABILITIES = Object.freeze(["separateStreams", "trueOrder", "stdin", "cwd", "kill", "list", "local"]);
+const CAPABILITIES = Object.freeze([
+  "separateStreams", "trueOrder", "stdin", "cwd", "kill", "list", "local", "contexts", "lifetime", "pause",
+]);
 
 /** Keeps a byte order mark, and turns what is not UTF-8 into U+FFFD. */
 const TEXT = /** @type {const} */ ({ ignoreBOM: true });
@@ -56,6 +61,7 @@ const TEXT = /** @type {const} */ ({ ignoreBOM: true });
  * @property {Record<string, any>} options the user's, names checked
  * @property {Record<string, unknown>} own what the provider itself takes, in the core's spelling
  * @property {readonly SandboxLanguage[]} [languages] what run() takes, the default first
+ * @property {readonly string[]} [runOptions] what run() takes besides the port's options
  */
 
 /**
@@ -68,6 +74,7 @@ export class NativeSandbox {
   #handle;
   #providerId;
   #languages;
+  #runOptions;
   #maxOutputBytes;
   #lastCall = 0;
   /** @type {Promise<void> | undefined} */
@@ -78,10 +85,11 @@ export class NativeSandbox {
    *
    * @param {NativeSetup} setup
    */
-  constructor({ provider, providerId, options, own, languages = ["python", "node", "shell"] }) {
+  constructor({ provider, providerId, options, own, languages = ["python", "node", "shell"], runOptions = [] }) {
     const { defaultTimeoutSeconds = 30, startTimeoutSeconds = 60, onLost = "recreate" } = options;
     this.#providerId = providerId;
     this.#languages = languages;
+    this.#runOptions = Object.freeze([...RUN_OPTIONS, ...runOptions]);
     this.#maxOutputBytes = checkMaxOutputBytes(options.maxOutputBytes ?? DEFAULT_OUTPUT_BYTES);
     const json = JSON.stringify({
       defaultTimeoutMs: checkTimeoutSeconds(defaultTimeoutSeconds, "defaultTimeoutSeconds"),
@@ -140,12 +148,13 @@ export class NativeSandbox {
    */
   async run(code, options) {
     const site = captureSite(NativeSandbox.prototype.run);
-    checkNames(options, RUN_OPTIONS, "run");
-    const { language = this.#languages[0] } = checkObject(options, "run");
+    checkNames(options, this.#runOptions, "run");
+    const { language = this.#languages[0], context } = /** @type {any} */ (checkObject(options, "run"));
     checkWord(language, this.#languages, "language");
     checkString(code, "code");
+    if (context !== undefined) checkContext(context, language === "shell" ? undefined : code);
     if (language === "shell") return this.#port({ kind: "shell", text: code }, options, site);
-    return this.#port({ kind: "code", text: code, language }, options, site);
+    return this.#port({ kind: "code", text: code, language, context }, options, site);
   }
 
   /**
@@ -279,6 +288,17 @@ export class NativeSandbox {
   }
 
   /**
+   * @param {"lifetime" | "pause" | "resume"} what
+   * @param {number} seconds
+   * @param {AbortSignal | undefined} signal
+   * @param {{ stack?: string }} site
+   * @returns {Promise<void>}
+   */
+  async [control](what, seconds, signal, site) {
+    return this.#call(site, signal, (id) => this.#handle.control(id, what, seconds));
+  }
+
+  /**
    * run() and shell(): one joined output, and exactly the port's keys.
    *
    * @param {NativeSpec} what
@@ -405,7 +425,7 @@ function onAbort() {
  * @param {unknown} options
  * @param {string} where
  */
-function signalOf(options, where) {
+export function signalOf(options, where) {
   checkNames(options, FILE_OPTIONS, where);
   return checkSignal(checkObject(options, where).signal);
 }
@@ -414,19 +434,29 @@ function signalOf(options, where) {
  * @param {Record<string, any>} spec
  * @returns {NativeSpec}
  */
-function whatToRun({ command, code, language, argv }) {
+function whatToRun({ command, code, language, context, argv }) {
   const given = [command, code, argv].filter((value) => value !== undefined).length;
   if (given !== 1) throw invalid("exec: give one of { command }, { code, language } or { argv }, and only one");
   if (language !== undefined && code === undefined) throw invalid("exec: `language` belongs to `code` only");
+  if (context !== undefined) checkContext(context, code);
   if (command !== undefined) return { kind: "shell", text: checkString(command, "command") };
   if (code !== undefined) {
     checkString(code, "code");
-    return { kind: "code", text: code, language: checkWord(language ?? "python", CODE_LANGUAGES, "language") };
+    return { kind: "code", text: code, language: checkWord(language ?? "python", CODE_LANGUAGES, "language"), context };
   }
   if (!Array.isArray(argv) || argv.length === 0 || !argv.every((item) => typeof item === "string")) {
     throw invalid('`argv` must be an array of strings such as ["ls", "-l"], with the program first');
   }
   return { kind: "argv", argv };
+}
+
+/**
+ * @param {unknown} context name of an interpreter's context
+ * @param {string | undefined} code undefined when it is no code that runs
+ */
+function checkContext(context, code) {
+  if (checkString(context, "context") === "") throw invalid("`context` must not be empty; leave it out for the default one");
+  if (code === undefined) throw invalid("`context` belongs to code only");
 }
 
 /**
@@ -493,7 +523,7 @@ function listen({ onStdout, onStderr }, asText) {
  * @param {boolean} asText
  * @returns {ExecResult<any>}
  */
-function execResult({ outcome, signal, output, stdout, stderr, ...rest }, asText) {
+function execResult({ outcome, signal, output, stdout, stderr, details, ...rest }, asText) {
   const droppedBytes = { output: output.dropped, stdout: stdout.dropped, stderr: stderr.dropped };
   /** @param {NativeKept} kept */
   const value = (kept) => (asText ? textOf(kept) : plainBytes(kept.bytes));
@@ -506,6 +536,33 @@ function execResult({ outcome, signal, output, stdout, stderr, ...rest }, asText
     truncated: output.dropped + stdout.dropped + stderr.dropped > 0,
     droppedBytes,
     ...rest,
+    ...(details !== null && detailsOf(details)),
+  };
+}
+
+/**
+ * @param {Record<string, any>} result as the wire has it
+ * @returns {ExecShownResult}
+ */
+function shownResult(result) {
+  const { is_main_result: isMain, extra, ...formats } = result;
+  delete formats.type;
+  const hasExtra = extra && Object.keys(extra).length > 0;
+  return { ...formats, ...(hasExtra && { extra }), isMainResult: isMain === true };
+}
+
+/**
+ * What an interpreter gave besides its output.
+ *
+ * @param {string} json
+ * @returns {Pick<ExecResult, "results" | "droppedResults" | "error">}
+ */
+function detailsOf(json) {
+  const { results, droppedResults, error } = JSON.parse(json);
+  return {
+    results: results.map(shownResult),
+    ...(droppedResults > 0 && { droppedResults }),
+    ...(error && { error }),
   };
 }
 

@@ -3,11 +3,12 @@
 //
 // Invariant: a toolkit holds one sandbox for its whole life and getTools() does no I/O, so giving an
 // agent tools that it never calls costs nothing.
+import { E2BSandbox } from "./e2b.js";
 import { LocalSandbox } from "./local.js";
 import { asyncDispose, checkNames, invalid } from "./options.js";
 import { sandboxTools } from "./tools.js";
 
-/** @import { CloudSandbox, LocalSandboxOptions, SandboxTool, ToolDef } from "../types/index.js" */
+/** @import { CloudSandbox, E2BSandboxOptions, LocalSandboxOptions, SandboxTool, ToolDef } from "../types/index.js" */
 
 const METHODS = /** @type {const} */ (["start", "run", "shell", "writeFile", "readFile", "close"]);
 /** The longest tool name, `sandbox_<name>_write_file`, must not pass 64 characters. */
@@ -84,6 +85,18 @@ export class LocalSandboxToolkit extends SandboxToolkit {
   /** @param {LocalSandboxOptions} [options] */
   constructor(options) {
     super(new LocalSandbox(options), { name: "local" });
+  }
+}
+
+/**
+ * The four tools of a new E2BSandbox, named `sandbox_e2b_*`.
+ *
+ * @extends {SandboxToolkit<E2BSandbox>}
+ */
+export class E2BSandboxToolkit extends SandboxToolkit {
+  /** @param {E2BSandboxOptions} [options] */
+  constructor(options) {
+    super(new E2BSandbox(options), { name: "e2b" });
   }
 }
 

@@ -1,8 +1,10 @@
 // "cloudsandbox/toolkits": the part of the package that an agent framework imports. The same objects
 // as in the root.
 export { SandboxAgent } from "./agent.js";
+export { E2BSandbox } from "./e2b.js";
 export { LocalSandbox } from "./local.js";
 export {
+  E2BSandboxToolkit,
   LocalSandboxToolkit,
   SandboxToolkit,
   Toolkit,

@@ -154,13 +154,42 @@ interface ExecCommon {
   signal?: AbortSignal | undefined;
 }
 
+/** How an interpreter shows one value; which formats there are is up to the value. */
+export interface ExecShownResult {
+  text?: string;
+  html?: string;
+  markdown?: string;
+  svg?: string;
+  /** base64, as are `jpeg` and `pdf`. */
+  png?: string;
+  jpeg?: string;
+  pdf?: string;
+  latex?: string;
+  json?: any;
+  javascript?: string;
+  /** The data of a table. */
+  data?: any;
+  /** The data of a chart. */
+  chart?: any;
+  extra?: Record<string, any>;
+  /** The value of the last expression; the others were shown on the way. */
+  isMainResult: boolean;
+}
+
 type ExecTarget =
   /** A command line for /bin/sh. */
-  | { command: string; code?: never; language?: never; argv?: never }
+  | { command: string; code?: never; language?: never; context?: never; argv?: never }
   /** Source text; default language "python". */
-  | { code: string; language?: "python" | "node" | undefined; command?: never; argv?: never }
+  | {
+      code: string;
+      language?: "python" | "node" | undefined;
+      /** Name of an interpreter's context, made at its first use. Needs `capabilities.contexts`. */
+      context?: string | undefined;
+      command?: never;
+      argv?: never;
+    }
   /** A program and its arguments, without a shell. */
-  | { argv: readonly string[]; command?: never; code?: never; language?: never };
+  | { argv: readonly string[]; command?: never; code?: never; language?: never; context?: never };
 
 interface TextStreams {
   /** "utf8" (default): invalid bytes become U+FFFD, a byte order mark stays. */
@@ -198,6 +227,12 @@ export interface ExecResult<Data extends string | Uint8Array = string> {
   /** Processes that outlived the command were ended. */
   backgroundKilled: boolean;
   durationMs: number;
+  /** Code in an interpreter: what it showed, in order. */
+  results?: ExecShownResult[];
+  /** How many results were too large to keep; absent when none. */
+  droppedResults?: number;
+  /** Code in an interpreter that failed: the error that ended it; `traceback` as for a terminal. */
+  error?: { name: string; value: string; traceback: string };
 }
 
 /** What a provider can do. */
@@ -212,6 +247,12 @@ export interface SandboxCapabilities {
   readonly list: boolean;
   /** Commands run on this machine. */
   readonly local: boolean;
+  /** Code can run in an interpreter that keeps its state. */
+  readonly contexts: boolean;
+  /** The sandbox's lifetime can be set. */
+  readonly lifetime: boolean;
+  /** It can be paused and resumed. */
+  readonly pause: boolean;
 }
 
 /** What the sandbox classes of this package have in common. Not a value: extend CloudSandbox instead. */
@@ -303,6 +344,91 @@ export class LocalSandbox extends NativeSandbox {
   constructor(options?: LocalSandboxOptions);
   /** "unix-local" */
   get providerId(): string;
+}
+
+// ---- E2B ------------------------------------------------------------------------------------------
+
+export interface E2BSandboxOptions {
+  /** Default: the variable E2B_API_KEY. Goes to the control plane only. */
+  apiKey?: string | undefined;
+  /** Do not throw for a missing key before the first use. */
+  lateAuth?: boolean | undefined;
+  /** Default: E2B_DOMAIN, else "e2b.app". */
+  domain?: string | undefined;
+  /** The control plane; default: E2B_API_URL, else `https://api.<domain>`. */
+  baseURL?: string | undefined;
+  /** What serves all sandboxes; default: E2B_SANDBOX_URL, else made of the domain. */
+  sandboxUrl?: string | undefined;
+  /** Everything runs on this machine and nothing is created; default: E2B_DEBUG is "true". */
+  debug?: boolean | undefined;
+  /** Name or id; default "base". */
+  template?: string | undefined;
+  /**
+   * E2B ends the sandbox this long after its start, 1 to 86400 whole seconds (as far as the plan
+   * allows); default 300. While a command runs it is begun anew in good time.
+   */
+  lifetimeSeconds?: number | undefined;
+  /** More than 0, at most 3600; default 30. */
+  defaultTimeoutSeconds?: number | undefined;
+  /** Kept of each command's output: 1 to 16777216, default 1048576. */
+  maxOutputBytes?: number | undefined;
+  /** Default 60. */
+  startTimeoutSeconds?: number | undefined;
+  /** Shown in E2B's lists. */
+  metadata?: Record<string, string> | undefined;
+  /** Variables of everything in the sandbox. */
+  env?: Record<string, string> | undefined;
+  /** false: the sandbox's services ask for no token. Default true. */
+  secure?: boolean | undefined;
+  /** false: no way out. Check from inside before you rely on it. */
+  allowInternetAccess?: boolean | undefined;
+  /** E2B's own rules: `allowOut`, `denyOut`, `allowPublicTraffic`, ... */
+  network?: Record<string, any> | undefined;
+  /** At the end of its lifetime the sandbox is paused, not ended. */
+  autoPause?: boolean | undefined;
+  /** Any request wakes it up again. */
+  autoResume?: boolean | undefined;
+  /** An existing sandbox to use. close() leaves it alone, unless `owned`. */
+  sandboxId?: string | undefined;
+  owned?: boolean | undefined;
+  /**
+   * Run code in the template's interpreter, where variables last from call to call. Default: the
+   * template's name begins with "code-interpreter".
+   */
+  interpreter?: boolean | undefined;
+  /** Sent with every request, to the control plane and to the sandbox. */
+  headers?: Record<string, string> | undefined;
+  /** URL; "" for none. Default: the usual variables (HTTPS_PROXY, NO_PROXY, ...). */
+  proxy?: string | undefined;
+  /** Certificates in PEM to trust in place of the system's. */
+  ca?: string | Uint8Array | undefined;
+  /** When the sandbox was lost: a fresh one for the next call (default), or none. */
+  onLost?: "recreate" | "reject" | undefined;
+}
+
+export interface E2BRunOptions extends SandboxRunOptions {
+  /** Name of the interpreter's context to run in, made at its first use. */
+  context?: string | undefined;
+}
+
+/**
+ * A sandbox at E2B, by E2B's own protocol.
+ *
+ * Without an interpreter each run() is a new process; with one, code runs in a kernel that keeps its
+ * variables (a run that is cut off by its limit restarts it, and they are gone).
+ */
+export class E2BSandbox extends NativeSandbox {
+  /** Throws when there is no key (unless `lateAuth`, or debug mode) and on wrong options. No I/O. */
+  constructor(options?: E2BSandboxOptions);
+  /** "e2b" */
+  get providerId(): string;
+  run(code: string, options?: E2BRunOptions): Promise<SandboxRunResult & { exitCode: number }>;
+  /** The sandbox now ends that many whole seconds from now, 1 to 86400. */
+  setLifetime(seconds: number, options?: SandboxCallOptions): Promise<void>;
+  /** Keeps files and memory, and ends what runs; every call rejects with ERR_SANDBOX_CONFLICT until resume(). */
+  pause(options?: SandboxCallOptions): Promise<void>;
+  /** Goes on after a pause, for a new lifetime: default `lifetimeSeconds`. */
+  resume(options?: { lifetimeSeconds?: number | undefined; signal?: AbortSignal | undefined }): Promise<void>;
 }
 
 // ---- tools ----------------------------------------------------------------------------------------
@@ -505,6 +631,11 @@ export class SandboxToolkit<Sandbox extends CloudSandbox = CloudSandbox> extends
 /** The four `sandbox_local_*` tools of a new LocalSandbox. **Not isolated**, see LocalSandbox. */
 export class LocalSandboxToolkit extends SandboxToolkit<LocalSandbox> {
   constructor(options?: LocalSandboxOptions);
+}
+
+/** The four `sandbox_e2b_*` tools of a new E2BSandbox. */
+export class E2BSandboxToolkit extends SandboxToolkit<E2BSandbox> {
+  constructor(options?: E2BSandboxOptions);
 }
 
 /** All tools of some toolkits by name; of two with the same name the later one. */

@@ -1,5 +1,7 @@
 // Types of "cloudsandbox/toolkits": the part of the package that an agent framework imports.
 export {
+  E2BSandbox,
+  E2BSandboxToolkit,
   LocalSandbox,
   LocalSandboxToolkit,
   SandboxAgent,
@@ -10,6 +12,8 @@ export {
 } from "./index.js";
 export type {
   CloudSandbox,
+  E2BRunOptions,
+  E2BSandboxOptions,
   LocalSandboxOptions,
   SandboxAgentConfig,
   SandboxBackend,

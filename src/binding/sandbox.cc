@@ -13,6 +13,8 @@ extern "C" {
 #include "core/err.h"
 }
 
+#include <cstring>
+
 namespace sbx {
 
 namespace {
@@ -38,6 +40,7 @@ Napi::Function Sandbox::Define(Napi::Env env) {
                          InstanceMethod<&Sandbox::Write>("write"),
                          InstanceMethod<&Sandbox::Read>("read"),
                          InstanceMethod<&Sandbox::List>("list"),
+                         InstanceMethod<&Sandbox::Control>("control"),
                          InstanceMethod<&Sandbox::Close>("close"),
                          InstanceMethod<&Sandbox::Cancel>("cancel"),
                          InstanceAccessor<&Sandbox::Id>("id"),
@@ -173,6 +176,28 @@ Napi::Value Sandbox::List(const Napi::CallbackInfo &info) {
   return Run(call, [&](sbx_err *err) {
     return sbx_sandbox_list(sandbox_, static_cast<size_t>(max_entries), Call::OnList, call,
                             call->Handle(), err);
+  });
+}
+
+/* control(callId, "lifetime" | "pause" | "resume", seconds) */
+Napi::Value Sandbox::Control(const Napi::CallbackInfo &info) {
+  Text what;
+  uint64_t seconds = 0;
+  if (!what.Read(info.Env(), info[1], "what") ||
+      !ReadCount(info.Env(), info[2], "seconds", &seconds))
+    return Napi::Value();
+  sbx_control control = SBX_SET_LIFETIME;
+  if (strcmp(what.CString(), "pause") == 0) {
+    control = SBX_PAUSE;
+  } else if (strcmp(what.CString(), "resume") == 0) {
+    control = SBX_RESUME;
+  } else if (strcmp(what.CString(), "lifetime") != 0) {
+    ThrowType(info.Env(), "what", "'lifetime', 'pause' or 'resume'");
+    return Napi::Value();
+  }
+  Call *call = NewCall(info);
+  return Run(call, [&](sbx_err *err) {
+    return sbx_sandbox_control(sandbox_, control, seconds, Call::OnDone, call, call->Handle(), err);
   });
 }
 

@@ -34,6 +34,7 @@ private:
   Napi::Value Write(const Napi::CallbackInfo &info);
   Napi::Value Read(const Napi::CallbackInfo &info);
   Napi::Value List(const Napi::CallbackInfo &info);
+  Napi::Value Control(const Napi::CallbackInfo &info);
   Napi::Value Close(const Napi::CallbackInfo &info);
   void Cancel(const Napi::CallbackInfo &info);
   Napi::Value Id(const Napi::CallbackInfo &info);

@@ -198,7 +198,8 @@ bool ExecArgs::ReadTexts(Napi::Env env, Napi::Object object) {
       !GetText(env, object, "language", "spec.language", &language) ||
       !GetText(env, object, "truncate", "spec.truncate", &truncate) ||
       !GetText(env, object, "text", "spec.text", &text_) ||
-      !GetText(env, object, "cwd", "spec.cwd", &cwd_))
+      !GetText(env, object, "cwd", "spec.cwd", &cwd_) ||
+      !GetText(env, object, "context", "spec.context", &context_))
     return false;
 
   if (strcmp(kind.CString(), "shell") == 0)
@@ -226,6 +227,7 @@ bool ExecArgs::ReadTexts(Napi::Env env, Napi::Object object) {
 
   spec_.text = text_.Slice();
   spec_.cwd = cwd_.Slice();
+  spec_.context = context_.Slice();
   return true;
 }
 
@@ -305,6 +307,15 @@ napi_value MakeText(napi_env env, const char *text) {
   return value;
 }
 
+/* null when there is none. */
+static napi_value MakeDetails(napi_env env, sbx_slice details) {
+  if (details.len == 0)
+    return MakeNull(env);
+  napi_value value = nullptr;
+  napi_create_string_utf8(env, details.ptr, details.len, &value);
+  return value;
+}
+
 napi_value MakeBytes(napi_env env, sbx_slice bytes) {
   napi_value value = nullptr;
   if (napi_create_buffer_copy(env, bytes.len, bytes.ptr, nullptr, &value) != napi_ok)
@@ -336,6 +347,7 @@ napi_value MakeExecResult(napi_env env, const sbx_exec_result &result) {
   maker.Set("output", MakeKept(env, result.output));
   maker.Set("stdout", MakeKept(env, result.out));
   maker.Set("stderr", MakeKept(env, result.err));
+  maker.Set("details", MakeDetails(env, result.details));
   return maker.Done();
 }
 

@@ -7,7 +7,7 @@
 
 #include <string.h>
 
-static const sbx_provider *const providers[] = {&sbx_local_provider};
+static const sbx_provider *const providers[] = {&sbx_local_provider, &sbx_e2b_provider};
 
 /* What sandbox.c reads itself. */
 static const char *const common_names[] = {"defaultTimeoutMs", "startTimeoutMs", "onLost", NULL};

@@ -1,0 +1,117 @@
+// E2BSandbox: a sandbox at E2B.
+//
+// Invariant: a key is checked here without ever being shown, and then handed to the core alone.
+import { captureSite } from "./errors.js";
+import { checkBoolean, checkEnv, checkInteger, checkNames, checkObject, checkString } from "./options.js";
+import {
+  REMOTE_OPTIONS, checkTexts, missingKey, networkOptions, refuseVendorOptions, secretOrEnv, textOrEnv, wholeOrNone,
+} from "./remote.js";
+import { COMMON_OPTIONS, NativeSandbox, control, signalOf } from "./sandbox.js";
+
+/** @import { E2BSandboxOptions, SandboxCallOptions } from "../types/index.js" */
+
+const FLAGS = Object.freeze(["secure", "allowInternetAccess", "autoPause", "autoResume", "owned", "interpreter"]);
+const MAPS = Object.freeze(["metadata", "headers"]);
+/** Addresses, and the variables that stand for them when they are left out. */
+const ADDRESSES = Object.freeze(
+  /** @type {const} */ ([
+    ["domain", "E2B_DOMAIN"],
+    ["baseURL", "E2B_API_URL"],
+    ["sandboxUrl", "E2B_SANDBOX_URL"],
+  ]),
+);
+const E2B_OPTIONS = Object.freeze([
+  ...COMMON_OPTIONS, ...REMOTE_OPTIONS, ...FLAGS, ...MAPS, "domain", "sandboxUrl", "debug", "template", "sandboxId",
+  "lifetimeSeconds", "env", "network",
+]);
+const RESUME_OPTIONS = Object.freeze(["lifetimeSeconds", "signal"]);
+const MAX_LIFETIME_SECONDS = 86400;
+
+/** A sandbox at E2B, by E2B's own protocol. */
+export class E2BSandbox extends NativeSandbox {
+  /** @param {E2BSandboxOptions} [options] */
+  constructor(options) {
+    const checked = checkObject(options, "E2BSandbox");
+    refuseVendorOptions(checked, "E2BSandbox");
+    checkNames(checked, E2B_OPTIONS, "E2BSandbox");
+    super({ provider: "e2b", providerId: "e2b", options: checked, own: ownOptions(checked), runOptions: ["context"] });
+  }
+
+  /**
+   * The sandbox now ends that many seconds from now.
+   *
+   * @param {number} seconds whole, 1 to 86400
+   * @param {SandboxCallOptions} [options]
+   * @returns {Promise<void>}
+   */
+  async setLifetime(seconds, options) {
+    const site = captureSite(E2BSandbox.prototype.setLifetime);
+    checkInteger(seconds, "seconds", 1, MAX_LIFETIME_SECONDS);
+    return this[control]("lifetime", seconds, signalOf(options, "setLifetime"), site);
+  }
+
+  /**
+   * Keeps files and memory, and ends the calls in flight. Until resume() every call rejects.
+   *
+   * @param {SandboxCallOptions} [options]
+   * @returns {Promise<void>}
+   */
+  async pause(options) {
+    const site = captureSite(E2BSandbox.prototype.pause);
+    return this[control]("pause", 0, signalOf(options, "pause"), site);
+  }
+
+  /**
+   * Goes on after a pause.
+   *
+   * @param {{ lifetimeSeconds?: number, signal?: AbortSignal }} [options] lifetimeSeconds: as in the
+   *   constructor when left out
+   * @returns {Promise<void>}
+   */
+  async resume(options) {
+    const site = captureSite(E2BSandbox.prototype.resume);
+    checkNames(options, RESUME_OPTIONS, "resume");
+    const { lifetimeSeconds, signal } = checkObject(options, "resume");
+    const seconds = wholeOrNone(lifetimeSeconds, "lifetimeSeconds", 1, MAX_LIFETIME_SECONDS) ?? 0;
+    return this[control]("resume", seconds, signalOf({ signal }, "resume"), site);
+  }
+}
+
+/**
+ * The options of the core's E2B provider.
+ *
+ * @param {Record<string, any>} options names checked
+ */
+function ownOptions(options) {
+  const { lateAuth = false, env, network } = options;
+  const debug = options.debug === undefined ? process.env.E2B_DEBUG?.toLowerCase() === "true" : options.debug;
+  const apiKey = secretOrEnv(options.apiKey, "apiKey", ["E2B_API_KEY"]);
+  if (apiKey === undefined && !checkBoolean(lateAuth, "lateAuth") && !checkBoolean(debug, "debug")) {
+    throw missingKey("e2b", "set E2B_API_KEY or pass `apiKey`; keys are made at https://e2b.dev/dashboard?tab=keys");
+  }
+  return {
+    debug: checkBoolean(debug, "debug"),
+    apiKey,
+    ...networkOptions(options),
+    ...Object.fromEntries(ADDRESSES.map(([name, variable]) => [name, textOrEnv(options[name], name, [variable])])),
+    lifetimeSeconds: wholeOrNone(options.lifetimeSeconds, "lifetimeSeconds", 1, MAX_LIFETIME_SECONDS),
+    ...given(options, ["template", "sandboxId"], checkString),
+    ...given(options, FLAGS, checkBoolean),
+    ...given(options, MAPS, checkTexts),
+    ...(env !== undefined && checkEnv(env) && { env }),
+    ...(network !== undefined && { network: checkObject(network, "network") }),
+  };
+}
+
+/**
+ * Those of the options that were given, checked.
+ *
+ * @param {Record<string, any>} options
+ * @param {readonly string[]} names
+ * @param {(value: any, name: string) => unknown} check
+ */
+function given(options, names, check) {
+  return Object.fromEntries(
+    names.filter((name) => options[name] !== undefined).map((name) => [name, check(options[name], name)]),
+  );
+}

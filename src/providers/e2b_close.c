@@ -1,0 +1,173 @@
+/* e2b_close.c - delete, also what a create has made whose answer was lost.
+ *
+ * Every create carries a random tag in its metadata. When its answer is missing, the control plane
+ * is asked for the sandboxes with that tag, twice, since what was asked for may come up late.
+ *
+ * Invariant: deleted is only what our own create was answered with, or what bears our tag. */
+#include "providers/e2b.h"
+
+#include "core/err.h"
+#include "core/url.h"
+
+#include <string.h>
+
+enum {
+  MAX_PATH = 1024,
+  LOOK_AGAIN_MS = 2000,
+  MAX_LOOKS = 6, /* of which each but the last two has found something */
+};
+
+typedef struct close_op {
+  sbx__e2b_op base;
+  bool first_api;
+  bool found_nothing; /* in the last look */
+  int looks;
+} close_op;
+
+static void finish(close_op *c, const sbx_err *err) {
+  sbx_steps_finish(&c->base.steps, err);
+}
+
+static void send_request(close_op *c, const char *method, const sbx_buf *path,
+                         sbx_steps_reply on_reply) {
+  sbx__e2b_request request = {.method = method, .path = sbx_buf_slice(path), .repeatable = true};
+  if (path->error == SBX_OK)
+    sbx__e2b_to_api(&c->base, &request, on_reply);
+  else
+    sbx_steps_finish_code(&c->base.steps, path->error);
+}
+
+/* ---- delete --------------------------------------------------------------------------------- */
+
+static void look(close_op *c);
+
+/* Gone already, or on its way out. */
+static bool is_deleted(const sbx_http *http) {
+  sbx_slice body = sbx_buf_slice(&http->body);
+  if (http->status == 409)
+    return body.len > 0 && memmem(body.ptr, body.len, "being killed", 12) != NULL;
+  return http->status == 404 || (http->status >= 200 && http->status < 300);
+}
+
+static void on_deleted(sbx_steps *steps, sbx_http *http) {
+  close_op *c = (close_op *)(void *)steps;
+  sbx_session *session = c->base.session;
+  sbx_err err;
+  if (!sbx__e2b_arrived(&c->base, http))
+    return;
+  if (!is_deleted(http)) {
+    sbx__e2b_api_error(http, "delete", &err);
+    finish(c, &err);
+  } else if (session->id != NULL) {
+    session->open = false;
+    finish(c, NULL);
+  } else {
+    look(c);
+  }
+}
+
+static void send_delete(close_op *c, sbx_slice id) {
+  sbx_buf path;
+  sbx_buf_init(&path, MAX_PATH);
+  sbx_buf_append_str(&path, "/sandboxes");
+  sbx_url_append_segment(&path, id);
+  send_request(c, "DELETE", &path, on_deleted);
+  sbx_buf_deinit(&path);
+}
+
+/* ---- find ----------------------------------------------------------------------------------- */
+
+static bool has_our_tag(const sbx_json *sandbox, const sbx_session *session) {
+  sbx_slice tag;
+  const sbx_json *metadata = sbx_json_get(sandbox, "metadata");
+  return sbx_json_string(sbx_json_get(metadata, SBX__E2B_TAG_NAME), &tag) &&
+         sbx_slice_eq_str(tag, session->tag);
+}
+
+static bool find(const sbx_json *list, const sbx_session *session, sbx_slice *id) {
+  for (const sbx_json *v = sbx_json_next(list, NULL, NULL); v != NULL;
+       v = sbx_json_next(list, v, NULL)) {
+    if (has_our_tag(v, session) && sbx_json_string(sbx_json_get(v, "sandboxID"), id))
+      return true;
+  }
+  return false;
+}
+
+static void on_time(sbx_steps *steps) {
+  look((close_op *)(void *)steps);
+}
+
+static void look_later(close_op *c) {
+  if (c->found_nothing || c->looks >= MAX_LOOKS) {
+    c->base.session->may_exist = false;
+    finish(c, NULL);
+    return;
+  }
+  c->found_nothing = true;
+  sbx_steps_wait(&c->base.steps, LOOK_AGAIN_MS, on_time);
+}
+
+static void take_list(close_op *c, sbx_slice body) {
+  sbx_json_doc *doc = NULL;
+  sbx_slice id;
+  sbx_err err;
+  int rc = sbx_json_parse(&doc, body, &err);
+  if (rc == SBX_OK && !sbx_json_is_array(sbx_json_root(doc)))
+    rc = sbx_err_set(&err, SBX_EPROTO, "e2b: list: unexpected answer: it is no array");
+  if (rc != SBX_OK) {
+    finish(c, &err);
+  } else if (find(sbx_json_root(doc), c->base.session, &id)) {
+    c->found_nothing = false;
+    send_delete(c, id);
+  } else {
+    look_later(c);
+  }
+  sbx_json_free(doc, false);
+}
+
+static void on_listed(sbx_steps *steps, sbx_http *http) {
+  close_op *c = (close_op *)(void *)steps;
+  sbx_err err;
+  if (!sbx__e2b_arrived(&c->base, http))
+    return;
+  if (http->status == 200) {
+    take_list(c, sbx_buf_slice(&http->body));
+  } else if (!c->first_api && (http->status == 404 || http->status == 405)) {
+    c->first_api = true;
+    look(c);
+  } else {
+    sbx__e2b_api_error(http, "list", &err);
+    finish(c, &err);
+  }
+}
+
+static void look(close_op *c) {
+  sbx_buf path, metadata;
+  sbx_buf_init(&path, MAX_PATH);
+  sbx_buf_init(&metadata, MAX_PATH);
+  c->looks++;
+  sbx_buf_appendf(&metadata, SBX__E2B_TAG_NAME "=%s", c->base.session->tag);
+  sbx_buf_append_str(&path, c->first_api ? "/sandboxes" : "/v2/sandboxes");
+  sbx_url_append_query(&path, sbx_slice_str("metadata"), sbx_buf_slice(&metadata));
+  send_request(c, "GET", &path, on_listed);
+  sbx_buf_deinit(&metadata);
+  sbx_buf_deinit(&path);
+}
+
+/* ---- close ---------------------------------------------------------------------------------- */
+
+sbx_op *sbx__e2b_close(sbx_session *session, sbx_op_done done, void *arg) {
+  close_op *c = sbx__e2b_op_new(sizeof *c, session, done, arg);
+  if (c == NULL)
+    return NULL;
+  c->first_api = sbx__e2b_has_first_api_only(session->config);
+  if (session->config->debug)
+    finish(c, NULL);
+  else if (session->id != NULL)
+    send_delete(c, sbx_slice_of(session->id, strlen(session->id)));
+  else if (session->may_exist)
+    look(c);
+  else
+    finish(c, NULL);
+  return &c->base.steps.op;
+}

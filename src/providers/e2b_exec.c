@@ -1,0 +1,239 @@
+/* e2b_exec.c - one command: uploads, the process, the end of its tree.
+ *
+ *   uploads of stdin and of long text, if any --> process --> finish
+ *                                                    \--> kill of the tree --> finish
+ *
+ * Two things tell how a command has ended: the process service's end event, and the line that our
+ * wrapper writes into both streams. The line comes also when something in the background keeps the
+ * streams open; then what follows it is waited for no longer than a moment.
+ *
+ * Invariant: the start request is sent at most once. */
+#include "providers/e2b.h"
+
+#include "core/err.h"
+#include "core/rand.h"
+
+enum { DRAIN_MS = 500 };
+
+typedef struct exec_op exec_op;
+
+/* One of the two streams, on its way to the output. */
+typedef struct stream_end {
+  exec_op *exec;
+  sbx_stream stream;
+  sbx__e2b_trailer trailer;
+} stream_end;
+
+struct exec_op {
+  sbx__e2b_op base; /* it waits for the process, or for the kill */
+  sbx_op *uploads[2];
+  sbx__e2b_command command;
+  char token[SBX__E2B_TOKEN_LEN + 1];
+  sbx_output *out;
+  sbx_exec_status *status;
+  stream_end streams[2]; /* by sbx_stream */
+  uint64_t limit_ms;
+  uint64_t started_at_ms;
+  sbx_timer drain;
+  bool keeps_alive; /* the sandbox */
+  bool killed;      /* somebody kills the tree already */
+};
+
+/* ---- the end -------------------------------------------------------------------------------- */
+
+static void let_go(exec_op *x) {
+  sbx_timer_stop(&x->drain);
+  if (x->keeps_alive)
+    sbx__e2b_life_leave(x->base.session);
+  x->keeps_alive = false;
+  for (size_t i = 0; i < 2; i++) {
+    if (x->uploads[i] == NULL)
+      continue;
+    sbx_op_disown(x->uploads[i]);
+    sbx_op_abort(x->uploads[i], SBX_ECANCELED);
+    x->uploads[i] = NULL;
+  }
+}
+
+static void finish(exec_op *x, const sbx_err *err) {
+  let_go(x);
+  sbx_steps_finish(&x->base.steps, err);
+}
+
+static bool is_running(const exec_op *x) {
+  return x->started_at_ms != 0 && !x->status->limit_kept && x->base.steps.request != NULL;
+}
+
+static void on_ending(sbx_steps *steps, int reason) {
+  exec_op *x = (exec_op *)(void *)steps;
+  let_go(x);
+  if (!is_running(x))
+    return;
+  sbx_op *running = steps->request;
+  steps->request = NULL;
+  sbx_op_disown(running);
+  sbx_op_abort(running, reason);
+  x->status->started = sbx__e2b_process_end(running)->may_have_run;
+}
+
+static void release(sbx_steps *steps) {
+  sbx__e2b_command_free(&((exec_op *)(void *)steps)->command);
+}
+
+/* ---- how it ended --------------------------------------------------------------------------- */
+
+static bool both_lines_came(const exec_op *x) {
+  return x->streams[0].trailer.found && x->streams[1].trailer.found;
+}
+
+static void on_tree_killed(sbx_op *op, void *arg) {
+  exec_op *x = arg;
+  x->base.steps.request = NULL;
+  x->status->tree_gone = op->err.code == SBX_OK;
+  finish(x, NULL);
+}
+
+/* The service has ended the process that it knows, or only its stream; not what that had started.
+ */
+static void end_tree(exec_op *x, int64_t pid) {
+  x->status->limit_kept = true;
+  x->killed = true;
+  sbx__e2b_op_wait(&x->base, sbx__e2b_kill_tree(x->base.session, x->token, pid, on_tree_killed, x));
+  if (x->base.steps.op.finished)
+    let_go(x);
+}
+
+static void take_end(exec_op *x, const sbx__e2b_end *end) {
+  sbx_exec_status *status = x->status;
+  if (!end->ended) {
+    status->exit_code = x->streams[0].trailer.exit_code;
+  } else if (end->exited) {
+    status->exit_code = end->exit_code;
+  } else {
+    status->outcome = SBX_SIGNALLED;
+    status->signal_number = end->signal_number;
+    status->signal_name = end->signal_name;
+  }
+  finish(x, NULL);
+}
+
+static bool ended_by_limit(const exec_op *x, const sbx__e2b_end *end) {
+  bool passed = x->limit_ms != SBX_NO_TIMEOUT && sbx_now_ms() - x->started_at_ms >= x->limit_ms;
+  return end->limit_passed ||
+         (passed && !x->killed && end->ended && !end->exited && end->signal_number == 9);
+}
+
+static void on_process_done(sbx_op *op, void *arg) {
+  exec_op *x = arg;
+  const sbx__e2b_end *end = sbx__e2b_process_end(op);
+  x->base.steps.request = NULL;
+  x->status->started = end->may_have_run;
+  sbx__e2b_trailer_end(&x->streams[0].trailer);
+  sbx__e2b_trailer_end(&x->streams[1].trailer);
+  if (ended_by_limit(x, end))
+    end_tree(x, end->pid);
+  else if (end->ended || both_lines_came(x))
+    take_end(x, end);
+  else
+    finish(x, &op->err);
+}
+
+/* ---- output --------------------------------------------------------------------------------- */
+
+static void on_clean_bytes(void *arg, sbx_slice bytes) {
+  stream_end *s = arg;
+  /* Out of memory loses the bytes, which are then counted as dropped. */
+  sbx_output_add(s->exec->out, s->stream, bytes);
+}
+
+static void on_output(void *arg, sbx_stream stream, sbx_slice bytes) {
+  exec_op *x = arg;
+  sbx__e2b_trailer_feed(&x->streams[stream].trailer, bytes);
+  if (both_lines_came(x) && !x->drain.armed && !x->base.steps.op.finished)
+    sbx_timer_start(&x->drain, DRAIN_MS);
+}
+
+static void on_drain(sbx_timer *timer) {
+  exec_op *x = (exec_op *)(void *)((char *)timer - offsetof(exec_op, drain));
+  if (is_running(x))
+    sbx__e2b_process_leave(x->base.steps.request);
+}
+
+/* ---- start ---------------------------------------------------------------------------------- */
+
+static void run(exec_op *x) {
+  sbx_session *session = x->base.session;
+  sbx__e2b_process_spec spec = {
+      .request = &x->command.request, .limit_ms = x->limit_ms, .on_output = on_output};
+  x->started_at_ms = sbx_now_ms();
+  x->keeps_alive = sbx__e2b_life_enter(session, x->limit_ms);
+  sbx__e2b_op_wait(&x->base, sbx__e2b_process(session, &spec, on_process_done, x));
+  if (x->base.steps.op.finished)
+    let_go(x);
+}
+
+static void on_uploaded(sbx_op *op, void *arg) {
+  exec_op *x = arg;
+  for (size_t i = 0; i < 2; i++) {
+    if (x->uploads[i] == op)
+      x->uploads[i] = NULL;
+  }
+  if (x->base.steps.op.finished)
+    return;
+  if (op->err.code != SBX_OK)
+    finish(x, &op->err);
+  else if (x->uploads[0] == NULL && x->uploads[1] == NULL)
+    run(x);
+}
+
+/* The bytes to upload are the caller's, so all uploads begin now. */
+static int upload(exec_op *x, sbx_err *err) {
+  bool any = false;
+  for (size_t i = 0; i < 2; i++) {
+    const sbx__e2b_upload *file = &x->command.uploads[i];
+    if (file->path[0] == '\0')
+      continue;
+    x->uploads[i] = sbx__e2b_upload_file(x->base.session, file, on_uploaded, x);
+    if (x->uploads[i] == NULL)
+      return sbx_err_set(err, SBX_ENOMEM, NULL);
+    any = true;
+  }
+  if (!any)
+    run(x);
+  return SBX_OK;
+}
+
+sbx_op *sbx__e2b_exec(sbx_session *session, const sbx_exec_spec *spec, sbx_output *out,
+                      sbx_exec_status *status, sbx_op_done done, void *arg) {
+  sbx_err err;
+  exec_op *x = sbx__e2b_op_new(sizeof *x, session, done, arg);
+  if (x == NULL)
+    return NULL;
+  x->base.steps.ending = on_ending;
+  x->base.steps.release = release;
+  x->out = out;
+  x->status = status;
+  x->limit_ms = spec->timeout_ms;
+  sbx_timer_init(&x->drain, session->config->loop, on_drain);
+  for (size_t i = 0; i < 2; i++) {
+    x->streams[i] = (stream_end){.exec = x, .stream = (sbx_stream)i};
+    x->streams[i].trailer.token = x->token;
+    x->streams[i].trailer.fn = on_clean_bytes;
+    x->streams[i].trailer.arg = &x->streams[i];
+  }
+  int rc = sbx_random_hex(x->token, SBX__E2B_TOKEN_LEN, &err);
+  if (rc == SBX_OK)
+    rc = sbx__e2b_command_make(&x->command, spec, x->token, &err);
+  if (rc == SBX_OK)
+    rc = upload(x, &err);
+  if (rc != SBX_OK)
+    finish(x, &err);
+  return &x->base.steps.op;
+}
+
+const char *sbx__e2b_exec_kill(sbx_op *op, int64_t *pid) {
+  exec_op *x = (exec_op *)(void *)op;
+  *pid = is_running(x) ? sbx__e2b_process_end(x->base.steps.request)->pid : 0;
+  x->killed = true;
+  return x->token;
+}

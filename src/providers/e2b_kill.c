@@ -1,0 +1,85 @@
+/* e2b_kill.c - ends a process tree.
+ *
+ * Two requests at once: the process service's own signal, which reaches the one process that it
+ * knows and lets it close the streams, and a second command that kills everything that is marked.
+ * That one runs as root: what a command has started by sudo is root's.
+ *
+ * Invariant: success means that nothing marked was left when it was looked for. */
+#include "providers/e2b.h"
+
+#include "core/err.h"
+
+enum {
+  KILLER_LIMIT_MS = 4000,
+  KILLER_DEADLINE_MS = 5000, /* also when the service does not keep the limit */
+  MAX_BODY = 256
+};
+
+static void on_signal_reply(sbx_steps *steps, sbx_http *reply) {
+  (void)reply; /* the process may have ended meanwhile */
+  sbx_steps_finish(steps, NULL);
+}
+
+/* Nobody waits for the answer. */
+static void send_signal(sbx_session *session, int64_t pid) {
+  sbx_buf body;
+  sbx__e2b_op *op = sbx__e2b_op_new(sizeof *op, session, NULL, NULL);
+  if (op == NULL)
+    return;
+  sbx_buf_init(&body, MAX_BODY);
+  sbx_buf_appendf(&body, "{\"process\":{\"pid\":%lld},\"signal\":\"SIGNAL_SIGKILL\"}",
+                  (long long)pid);
+  sbx__e2b_request request = {.method = "POST",
+                              .path = sbx_slice_str("/process.Process/SendSignal"),
+                              .content_type = "application/json",
+                              .take_body = &body,
+                              .repeatable = true,
+                              .timeout_ms = KILLER_LIMIT_MS};
+  if (body.error == SBX_OK)
+    sbx__e2b_to_sandbox(op, &request, on_signal_reply);
+  else
+    sbx_steps_finish_code(&op->steps, body.error);
+  sbx_buf_deinit(&body);
+}
+
+static void on_killer_done(sbx_op *op, void *arg) {
+  sbx__e2b_op *k = arg;
+  const sbx__e2b_end *end = sbx__e2b_process_end(op);
+  sbx_err err;
+  k->steps.request = NULL;
+  if (op->err.code != SBX_OK) {
+    sbx_steps_finish(&k->steps, &op->err);
+  } else if (end->exited && end->exit_code == 0) {
+    sbx_steps_finish(&k->steps, NULL);
+  } else {
+    sbx_err_set(&err, SBX_EPROVIDER, "e2b: kill: some processes of the command could not be ended");
+    sbx_steps_finish(&k->steps, &err);
+  }
+}
+
+sbx_op *sbx__e2b_kill_tree(sbx_session *session, const char *token, int64_t pid, sbx_op_done done,
+                           void *arg) {
+  sbx_buf request;
+  sbx_op *process = NULL;
+  sbx__e2b_op *k = sbx__e2b_op_new(sizeof *k, session, done, arg);
+  if (k == NULL)
+    return NULL;
+  if (sbx__e2b_command_killer(&request, token) == SBX_OK) {
+    sbx__e2b_process_spec spec = {
+        .request = &request, .as_root = true, .limit_ms = KILLER_LIMIT_MS};
+    process = sbx__e2b_process(session, &spec, on_killer_done, k);
+  }
+  if (process != NULL)
+    sbx_op_set_deadline(process, KILLER_DEADLINE_MS);
+  sbx_buf_deinit(&request);
+  if (pid != 0)
+    send_signal(session, pid);
+  sbx__e2b_op_wait(k, process);
+  return &k->steps.op;
+}
+
+sbx_op *sbx__e2b_kill(sbx_session *session, sbx_op *exec, sbx_op_done done, void *arg) {
+  int64_t pid;
+  const char *token = sbx__e2b_exec_kill(exec, &pid);
+  return sbx__e2b_kill_tree(session, token, pid, done, arg);
+}

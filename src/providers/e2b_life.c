@@ -1,0 +1,261 @@
+/* e2b_life.c - alive or gone; lifetime, pause, resume.
+ *
+ * The provider ends a sandbox at the end of its lifetime, whatever runs in it. A command that may
+ * take longer keeps it alive: as long as the command runs, the lifetime is begun anew in good time.
+ * It is never made longer than that, so that a sandbox that is left alone still ends.
+ *
+ * Invariant: "gone" is the clear word of the sandbox's host or of the control plane; no answer, and
+ * any other answer, is not. */
+#include "providers/e2b.h"
+
+#include "core/err.h"
+
+enum {
+  MAX_PATH = 1024,
+  HEALTH_MS = 2500,           /* half of what a probe may take */
+  LIFETIME_MARGIN_MS = 5000,  /* between the end of a command and the end of the lifetime */
+  MAX_LEAD_MS = 60 * 1000,    /* how long before its end the lifetime is begun anew */
+  KEEP_ALIVE_AGAIN_MS = 5000, /* after a try that failed */
+  MIN_REFRESH_S = 15,         /* the provider makes less than that so much */
+  MAX_REFRESH_S = 3600,
+};
+
+/* One request about this sandbox to the control plane; `body` NULL: none. */
+static void send_request(sbx__e2b_op *op, const char *method, const char *action, sbx_buf *body,
+                         sbx_steps_reply on_reply) {
+  sbx_buf path;
+  sbx_buf_init(&path, MAX_PATH);
+  sbx_buf_appendf(&path, "/sandboxes/%s%s", op->session->id, action);
+  sbx__e2b_request request = {.method = method,
+                              .path = sbx_buf_slice(&path),
+                              .content_type = body != NULL ? "application/json" : NULL,
+                              .take_body = body,
+                              .repeatable = true};
+  if (path.error == SBX_OK && (body == NULL || body->error == SBX_OK))
+    sbx__e2b_to_api(op, &request, on_reply);
+  else
+    sbx_steps_finish_code(&op->steps, SBX_ENOMEM);
+  sbx_buf_deinit(&path);
+}
+
+static void send_number(sbx__e2b_op *op, const char *action, const char *name, uint64_t number,
+                        sbx_steps_reply on_reply) {
+  sbx_buf body;
+  sbx_buf_init(&body, MAX_PATH);
+  sbx_buf_appendf(&body, "{\"%s\":%llu}", name, (unsigned long long)number);
+  send_request(op, "POST", action, &body, on_reply);
+  sbx_buf_deinit(&body);
+}
+
+/* ---- probe ---------------------------------------------------------------------------------- */
+
+typedef struct probe_op {
+  sbx__e2b_op base;
+  sbx_liveness *out;
+} probe_op;
+
+static void tell(probe_op *p, sbx_liveness liveness) {
+  *p->out = liveness;
+  sbx_steps_finish(&p->base.steps, NULL);
+}
+
+static void on_detail(sbx_steps *steps, sbx_http *reply) {
+  probe_op *p = (probe_op *)(void *)steps;
+  if (reply->op.err.code != SBX_OK)
+    tell(p, SBX_LIVENESS_UNKNOWN);
+  else if (reply->status == 404)
+    tell(p, SBX_GONE);
+  else
+    tell(p, reply->status == 200 ? SBX_ALIVE : SBX_LIVENESS_UNKNOWN); /* running, or paused */
+}
+
+static void ask_control_plane(probe_op *p) {
+  if (p->base.session->config->debug)
+    tell(p, SBX_LIVENESS_UNKNOWN);
+  else
+    send_request(&p->base, "GET", "", NULL, on_detail);
+}
+
+static void on_health(sbx_steps *steps, sbx_http *http) {
+  probe_op *p = (probe_op *)(void *)steps;
+  if (http->op.err.code != SBX_OK || (http->status >= 500 && http->status != 502)) {
+    ask_control_plane(p);
+    return;
+  }
+  if (http->status != 502) {
+    tell(p, SBX_ALIVE);
+    return;
+  }
+  switch (sbx__e2b_read_502(sbx_buf_slice(&http->body))) {
+  case SBX__E2B_NO_PORT:
+    tell(p, SBX_ALIVE);
+    break;
+  case SBX__E2B_NO_SANDBOX:
+    if (!p->base.session->can_pause) {
+      tell(p, SBX_GONE);
+      break;
+    }
+    ask_control_plane(p);
+    break;
+  case SBX__E2B_UNCLEAR:
+    ask_control_plane(p);
+    break;
+  }
+}
+
+sbx_op *sbx__e2b_probe(sbx_session *session, sbx_liveness *out, sbx_op_done done, void *arg) {
+  probe_op *p = sbx__e2b_op_new(sizeof *p, session, done, arg);
+  if (p == NULL)
+    return NULL;
+  p->out = out;
+  sbx__e2b_request request = {.method = "GET",
+                              .path = sbx_slice_str("/health"),
+                              .repeatable = true,
+                              .timeout_ms = HEALTH_MS};
+  sbx__e2b_to_sandbox(&p->base, &request, on_health);
+  return &p->base.steps.op;
+}
+
+/* ---- lifetime, pause, resume ---------------------------------------------------------------- */
+
+typedef struct control_op {
+  sbx__e2b_op base;
+  sbx_control control;
+  uint64_t seconds;
+} control_op;
+
+static void on_controlled(sbx_steps *steps, sbx_http *reply) {
+  control_op *c = (control_op *)(void *)steps;
+  sbx_session *session = c->base.session;
+  sbx_err err;
+  if (!sbx__e2b_arrived(&c->base, reply))
+    return;
+  bool pause = c->control == SBX_PAUSE;
+  bool done = reply->status >= 200 && reply->status < 300;
+  if (!done && !(pause && reply->status == 409)) { /* paused already */
+    sbx__e2b_api_error(reply, pause ? "pause" : "set the lifetime", &err);
+    sbx_steps_finish(steps, &err);
+    return;
+  }
+  session->can_pause = session->can_pause || pause;
+  if (!pause)
+    sbx__e2b_life_set(session, c->seconds);
+  sbx_steps_finish(steps, NULL);
+}
+
+static void send_pause(control_op *c) {
+  sbx_buf body;
+  sbx_buf_init(&body, MAX_PATH);
+  sbx_buf_append_str(&body, "{}");
+  send_request(&c->base, "POST", "/pause", &body, on_controlled);
+  sbx_buf_deinit(&body);
+}
+
+sbx_op *sbx__e2b_control(sbx_session *session, sbx_control control, uint64_t seconds,
+                         sbx_op_done done, void *arg) {
+  bool debug = session->config->debug;
+  if (control == SBX_RESUME && !debug)
+    return sbx__e2b_connect(session, session->id,
+                            seconds > 0 ? seconds : session->config->lifetime_s, done, arg);
+  control_op *c = sbx__e2b_op_new(sizeof *c, session, done, arg);
+  if (c == NULL)
+    return NULL;
+  c->control = control;
+  c->seconds = seconds;
+  if (debug)
+    sbx_steps_finish(&c->base.steps, NULL);
+  else if (control == SBX_PAUSE)
+    send_pause(c);
+  else
+    send_number(&c->base, "/timeout", "timeout", seconds, on_controlled);
+  return &c->base.steps.op;
+}
+
+/* ---- keeping it alive while a command runs --------------------------------------------------- */
+
+void sbx__e2b_life_set(sbx_session *session, uint64_t seconds) {
+  session->ends_at_ms = sbx_now_ms() + seconds * 1000;
+}
+
+/* A moment before its end, or now when that has passed. */
+static void arm(sbx_session *session) {
+  uint64_t now = sbx_now_ms();
+  uint64_t lead = (uint64_t)session->config->lifetime_s * 1000 / 2;
+  if (lead > MAX_LEAD_MS)
+    lead = MAX_LEAD_MS;
+  uint64_t left = session->ends_at_ms > now + lead ? session->ends_at_ms - now - lead : 0;
+  sbx_timer_start(&session->keep_alive, left);
+}
+
+static uint32_t refresh_seconds(const sbx_session *session) {
+  uint32_t seconds = session->config->lifetime_s;
+  if (seconds < MIN_REFRESH_S)
+    return MIN_REFRESH_S;
+  return seconds < MAX_REFRESH_S ? seconds : MAX_REFRESH_S;
+}
+
+static void on_refresh_reply(sbx_steps *steps, sbx_http *reply) {
+  sbx__e2b_op *op = (sbx__e2b_op *)(void *)steps;
+  sbx_err err;
+  if (!sbx__e2b_arrived(op, reply))
+    return;
+  bool done = reply->status >= 200 && reply->status < 300;
+  if (!done)
+    sbx__e2b_api_error(reply, "prolong the lifetime", &err);
+  sbx_steps_finish(steps, done ? NULL : &err);
+}
+
+static void on_refreshed(sbx_op *op, void *arg) {
+  sbx_session *session = arg;
+  session->refresh = NULL;
+  if (op->err.code == SBX_OK) {
+    uint64_t before = session->ends_at_ms;
+    sbx__e2b_life_set(session, refresh_seconds(session));
+    if (before > session->ends_at_ms) /* it only prolongs */
+      session->ends_at_ms = before;
+    if (session->execs > 0)
+      arm(session);
+  } else if (session->execs > 0 && op->err.code != SBX_ENOTFOUND) {
+    sbx_timer_start(&session->keep_alive, KEEP_ALIVE_AGAIN_MS);
+  }
+}
+
+static void on_keep_alive(sbx_timer *timer) {
+  sbx_session *session = (sbx_session *)(void *)((char *)timer - offsetof(sbx_session, keep_alive));
+  if (session->refresh != NULL)
+    return;
+  sbx__e2b_op *op = sbx__e2b_op_new(sizeof *op, session, on_refreshed, session);
+  if (op == NULL) {
+    sbx_timer_start(&session->keep_alive, KEEP_ALIVE_AGAIN_MS);
+    return;
+  }
+  session->refresh = &op->steps.op;
+  send_number(op, "/refreshes", "duration", refresh_seconds(session), on_refresh_reply);
+}
+
+bool sbx__e2b_life_enter(sbx_session *session, uint64_t limit_ms) {
+  bool fits = limit_ms != SBX_NO_TIMEOUT &&
+              sbx_now_ms() + limit_ms + LIFETIME_MARGIN_MS <= session->ends_at_ms;
+  if (fits || session->config->debug)
+    return false;
+  if (session->execs++ == 0)
+    arm(session);
+  return true;
+}
+
+void sbx__e2b_life_leave(sbx_session *session) {
+  if (--session->execs == 0)
+    sbx_timer_stop(&session->keep_alive);
+}
+
+void sbx__e2b_life_init(sbx_session *session) {
+  sbx_timer_init(&session->keep_alive, session->config->loop, on_keep_alive);
+}
+
+void sbx__e2b_life_deinit(sbx_session *session) {
+  sbx_timer_stop(&session->keep_alive);
+  if (session->refresh == NULL)
+    return;
+  sbx_op_disown(session->refresh);
+  sbx_op_abort(session->refresh, SBX_ECANCELED);
+}
