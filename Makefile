@@ -1,7 +1,10 @@
 # Builds the C core's tests without Node: `make test` (ASan + UBSan), `make valgrind`, `make fuzz`.
 # Variables: CC (gcc or clang), BUILD (output folder), FUZZ_SECONDS (per fuzz target).
 
-CC ?= gcc
+# make predefines CC as cc, which ?= would keep.
+ifeq ($(origin CC),default)
+CC := gcc
+endif
 BUILD ?= build/c-$(notdir $(CC))
 FUZZ_SECONDS ?= 10
 

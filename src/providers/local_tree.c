@@ -209,9 +209,11 @@ static bool is_dir_entry(int dir, const struct dirent *entry) {
   return fstatat(dir, entry->d_name, &st, AT_SYMLINK_NOFOLLOW) == 0 && S_ISDIR(st.st_mode);
 }
 
-/* Gives `name` in `dir` the rights that are needed to change it. A link is left alone. */
+/* Gives `name` in `dir` the rights that are needed to change it, where that is allowed; the change
+ * itself will tell. A link is left alone. */
 static void permit(int dir, const char *name) {
-  fchmodat(dir, name, S_IRWXU, AT_SYMLINK_NOFOLLOW);
+  int ignored = fchmodat(dir, name, S_IRWXU, AT_SYMLINK_NOFOLLOW);
+  (void)ignored;
 }
 
 static bool move_up(remover *r, int dir, const char *name) {

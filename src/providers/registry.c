@@ -13,7 +13,7 @@ static const sbx_provider *const providers[] = {&sbx_local_provider, &sbx_e2b_pr
 static const char *const common_names[] = {"defaultTimeoutMs", "startTimeoutMs", "onLost", NULL};
 
 const sbx_provider *sbx_provider_find(const char *id) {
-  for (size_t i = 0; i < sizeof providers / sizeof *providers; i++) {
+  for (size_t i = 0; i < sizeof providers / sizeof providers[0]; i++) {
     if (strcmp(providers[i]->id, id) == 0)
       return providers[i];
   }
