@@ -2,6 +2,7 @@
 // @ts-check
 import { STATUS_CODES } from "node:http";
 import { listByCursor, listByPage } from "./listing.js";
+import { decodeName } from "./paths.js";
 import { Quota } from "./quota.js";
 import { ApiError, checkAllowList, readCreate } from "./request.js";
 
@@ -22,7 +23,7 @@ export function apiPath(exchange) {
 /** Where a call passed on to the toolbox goes. @param {Exchange} exchange */
 export function legacyTarget(exchange) {
   const match = apiPath(exchange)?.match(/^\/toolbox\/([^/]+)\/toolbox(\/.*)?$/);
-  return match ? { id: decodeURIComponent(match[1]), path: match[2] ?? "/" } : undefined;
+  return match ? { id: decodeName(match[1]), path: match[2] ?? "/" } : undefined;
 }
 
 const missing = (/** @type {string} */ id) => new ApiError(404, `Sandbox with ID or name ${id} not found`);
@@ -97,7 +98,7 @@ export class Api {
   #match(method, path) {
     for (const { route, handler, pattern } of this.#routes) {
       const match = `${method} ${path}`.match(pattern);
-      if (match) return { route, handler, names: match.slice(1).map((name) => decodeURIComponent(name)) };
+      if (match) return { route, handler, names: match.slice(1).map(decodeName) };
     }
     return undefined;
   }

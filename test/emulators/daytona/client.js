@@ -1,7 +1,52 @@
 // What the emulator's own tests ask with: plain HTTP, and WebSocket frames read to the letter.
+import assert from "node:assert/strict";
+import { writeFileSync } from "node:fs";
 import http from "node:http";
+import path from "node:path";
+import { after, afterEach, before } from "node:test";
 import { RawConnection } from "../raw.js";
+import { startDaytona } from "./index.js";
 import { parseFrame } from "./websocket.js";
+
+/**
+ * One emulator for a suite; every test leaves it with its first settings, without sandboxes, faults and
+ * internal errors.
+ * @param {Partial<import("./sandbox.js").Settings>} [settings]
+ */
+export function useEmulator(settings = {}) {
+  /** @type {RawConnection[]} */
+  const open = [];
+  const use = {
+    emulator: /** @type {import("./index.js").DaytonaEmulator} */ (/** @type {unknown} */ (undefined)),
+    engine: /** @type {import("../engine.js").Engine} */ (/** @type {unknown} */ (undefined)),
+    /** A connection that the test's end closes. @param {string} url */
+    async connect(url) {
+      const connection = await RawConnection.open(url);
+      open.push(connection);
+      return connection;
+    },
+    /** Makes the file that commands in the tests wait for. @param {string} id */
+    letGo(id) {
+      writeFileSync(path.join(use.emulator.sandbox(id)?.home ?? "", "go"), "");
+    },
+  };
+  let initial = {};
+  before(async () => {
+    use.emulator = await startDaytona(settings);
+    use.engine = use.emulator.engine;
+    initial = { ...use.emulator.settings };
+  });
+  afterEach(() => {
+    for (const { socket } of open.splice(0)) socket.destroy();
+    for (const sandbox of use.emulator.fleet.all()) sandbox.jump("destroyed");
+    use.engine.clearFaults();
+    use.engine.clearLog();
+    Object.assign(use.emulator.settings, initial);
+    assert.deepEqual(use.engine.errors, []);
+  });
+  after(() => use.emulator.close());
+  return use;
+}
 
 class Reply {
   /**

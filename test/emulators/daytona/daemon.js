@@ -5,6 +5,7 @@ import { codeRun, execute } from "./execute.js";
 import * as files from "./files.js";
 import { goJson, goText, goUnmarshal } from "./gojson.js";
 import { outputForm, serveLog, splitLog } from "./logs.js";
+import { decodeName } from "./paths.js";
 import { findInFiles, replaceInFiles, searchFiles } from "./search.js";
 import { Session } from "./session.js";
 import * as transfer from "./transfer.js";
@@ -44,9 +45,14 @@ async function createSession(exchange, sandbox) {
   const { sessionId } = request;
   if (!sessionId) throw badBody("sessionId is required");
   if (sessionId === ENTRYPOINT) throw new DaemonError(400, `session ID '${ENTRYPOINT}' is reserved`);
-  if (sandbox.sessions.has(sessionId)) throw new DaemonError(409, "session already exists");
-  const session = await Session.open(sandbox, sessionId);
-  sandbox.sessions.set(sessionId, session);
+  const { sessions, openingSessions } = sandbox;
+  if (sessions.has(sessionId) || openingSessions.has(sessionId)) throw new DaemonError(409, "session already exists");
+  openingSessions.add(sessionId);
+  try {
+    sessions.set(sessionId, await Session.open(sandbox, sessionId));
+  } finally {
+    openingSessions.delete(sessionId);
+  }
   return { status: 201 };
 }
 
@@ -174,7 +180,7 @@ const ROUTES = SERVICES.map(([route, service]) => ({
 function findService(method, path) {
   for (const { route, service, pattern } of ROUTES) {
     const match = `${method} ${path}`.match(pattern);
-    if (match) return { route, service, names: match.slice(1).map((name) => decodeURIComponent(name)) };
+    if (match) return { route, service, names: match.slice(1).map(decodeName) };
   }
   return undefined;
 }

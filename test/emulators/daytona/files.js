@@ -4,7 +4,8 @@ import { chmod, chown, mkdir, readdir, rename, rm, rmdir, stat, unlink } from "n
 import path from "node:path";
 import { DaemonError } from "./errors.js";
 import { goJson } from "./gojson.js";
-import { goReason, locate } from "./shell.js";
+import { locate } from "./paths.js";
+import { goReason } from "./shell.js";
 
 /** @typedef {import("../exchange.js").Exchange} Exchange */
 /** @typedef {import("../exchange.js").Reply} Reply */

@@ -2,6 +2,7 @@
 // @ts-check
 import { daemonRoute, serveDaemon } from "./daemon.js";
 import { hopError } from "./errors.js";
+import { decodeName } from "./paths.js";
 
 /** @typedef {import("../exchange.js").Exchange} Exchange */
 /** @typedef {import("../exchange.js").Reply} Reply */
@@ -17,7 +18,7 @@ const HALTED = new Set(["stopped", "starting", "stopping", "restoring", "paused"
 /** @param {Exchange} exchange @returns {{ id: string, path: string } | undefined} */
 function readPath(exchange) {
   const match = exchange.path.match(/^\/toolbox\/([^/]+)(\/.*)?$/);
-  return match ? { id: decodeURIComponent(match[1]), path: match[2] ?? "/" } : undefined;
+  return match ? { id: decodeName(match[1]), path: match[2] ?? "/" } : undefined;
 }
 
 /** @param {Exchange} exchange */
@@ -139,7 +140,7 @@ export class Proxy {
 
   /** @param {Exchange} exchange @param {string} id */
   async #buildLogs(exchange, id) {
-    const sandbox = this.fleet.get(decodeURIComponent(id));
+    const sandbox = this.fleet.get(decodeName(id));
     const { bearer } = credentials(exchange, id);
     if (!sandbox || !bearer || !this.fleet.settings.apiKeys.includes(bearer)) {
       await send(exchange, hopError(exchange, 401, "authentication failed: Bearer token is invalid"));

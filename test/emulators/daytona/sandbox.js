@@ -100,6 +100,8 @@ export class Sandbox extends EventEmitter {
   inside = new Map();
   /** @type {Map<string, Session>} */
   sessions = new Map();
+  /** @type {Set<string>} */
+  openingSessions = new Set();
   /** @type {Transition | undefined} */
   #transition;
 

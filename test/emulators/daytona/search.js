@@ -5,7 +5,7 @@ import path from "node:path";
 import { badBody } from "./errors.js";
 import { fileError, fileRefusal, givenPath } from "./files.js";
 import { goJson, goUnmarshal } from "./gojson.js";
-import { locate } from "./shell.js";
+import { locate } from "./paths.js";
 
 /** @typedef {import("../exchange.js").Exchange} Exchange */
 /** @typedef {import("../exchange.js").Reply} Reply */

@@ -186,6 +186,7 @@ export class Session {
   cancelled;
   #cancel = () => {};
   #gone = false;
+  #child;
   #stdin;
   /** The command before the next one. @type {Promise<unknown>} */
   #tail = Promise.resolve();
@@ -201,6 +202,7 @@ export class Session {
     this.sandbox = sandbox;
     this.id = id;
     this.directory = directory;
+    this.#child = child;
     this.#stdin = stdin;
     this.pid = /** @type {number} */ (child.pid);
     this.cancelled = new Promise((resolve) => (this.#cancel = resolve));
@@ -274,14 +276,18 @@ export class Session {
   /** SIGTERM to all of it, time to obey, SIGKILL. */
   async delete() {
     const { sessions, settings } = this.sandbox;
-    const members = new Set(family(this.pid));
-    for (const pid of members) signalProcess(pid, "SIGTERM");
+    const members = new Set(family(this.sandbox, this.pid));
+    const signal = (/** @type {NodeJS.Signals} */ name) => {
+      this.#child.kill(name);
+      for (const pid of members) signalProcess(pid, name);
+    };
+    signal("SIGTERM");
     const until = Date.now() + settings.sessionGraceMs;
     while ([...members].some(isRunning) && Date.now() < until) {
       await pause(10);
-      for (const pid of family(this.pid)) members.add(pid);
+      for (const pid of family(this.sandbox, this.pid)) members.add(pid);
     }
-    for (const pid of members) signalProcess(pid, "SIGKILL");
+    signal("SIGKILL");
     this.forget();
     await rm(this.directory, { recursive: true, force: true, maxRetries: 3 });
     sessions.delete(this.id);

@@ -4,8 +4,9 @@
 // @ts-check
 import { spawn } from "node:child_process";
 import { existsSync, readFileSync, readdirSync, statSync } from "node:fs";
-import path from "node:path";
 import { PipeMaker } from "../fifo.js";
+import { findMarked } from "../processes.js";
+import { locate } from "./paths.js";
 
 /** @typedef {import("./sandbox.js").Sandbox} Sandbox */
 /** @typedef {import("node:child_process").ChildProcess} ChildProcess */
@@ -29,17 +30,6 @@ export function findShell(sandbox) {
   if (sandbox.settings.shell) return sandbox.settings.shell;
   const listed = existsSync("/etc/shells") ? readFileSync("/etc/shells", "utf8").split("\n") : [];
   return PREFERRED.find((name) => listed.includes(name) && existsSync(name)) ?? process.env.SHELL ?? "sh";
-}
-
-/**
- * The daemon knows its own home by another name than the machine does.
- * @param {Sandbox} sandbox
- * @param {string} name
- */
-export function locate(sandbox, name) {
-  const full = path.resolve(sandbox.workDir, name);
-  const home = `/home/${sandbox.spec.user}`;
-  return full === home || full.startsWith(`${home}/`) ? path.join(sandbox.home, full.slice(home.length)) : full;
 }
 
 const REASONS = /** @type {Record<string, string>} */ ({
@@ -98,8 +88,12 @@ function look(pid) {
 /** @param {number} pid */
 export const isRunning = (pid) => look(pid) !== undefined;
 
-/** The members of a process's group and all its descendants. @param {number} leader */
-export function family(leader) {
+/**
+ * What is left in a sandbox of a process's group and descendants. Linux only; elsewhere nothing.
+ * @param {Sandbox} sandbox
+ * @param {number} leader
+ */
+export function family(sandbox, leader) {
   const names = existsSync("/proc") ? readdirSync("/proc").filter((name) => /^\d+$/.test(name)) : [];
   const all = names.flatMap((name) => look(name) ?? []);
   const found = new Set([leader]);
@@ -107,7 +101,19 @@ export function family(leader) {
     size = found.size;
     for (const { pid, parent, group } of all) if (group === leader || found.has(parent)) found.add(pid);
   }
-  return [...found].filter(isRunning);
+  // A number may have passed on to a process of somebody else.
+  return findMarked(sandbox.marker).filter((pid) => found.has(pid) && isRunning(pid));
+}
+
+/**
+ * Ends a child's process group, or what has outlived the child of it.
+ * @param {Sandbox} sandbox
+ * @param {ChildProcess} child
+ */
+function killGroup(sandbox, child) {
+  const pid = /** @type {number} */ (child.pid);
+  if (child.exitCode === null && child.signalCode === null) signalProcess(-pid, "SIGKILL");
+  else for (const member of family(sandbox, pid)) if (look(member)?.group === pid) signalProcess(member, "SIGKILL");
 }
 
 /**
@@ -157,18 +163,18 @@ export async function runCommand(sandbox, { argv, script, cwd, env, timeoutMs, g
   }
   input?.writable.on("error", () => {});
   input?.writable.end(script ?? "");
-  return finish(child, output.readable, timeoutMs, group);
+  const onTimeout = () => (group ? killGroup(sandbox, child) : child.kill("SIGKILL"));
+  return finish(child, output.readable, timeoutMs, onTimeout);
 }
 
 /**
  * @param {ChildProcess} child
  * @param {import("node:net").Socket} readable
  * @param {number} timeoutMs
- * @param {boolean} group
+ * @param {() => unknown} onTimeout
  * @returns {Promise<Outcome>}
  */
-async function finish(child, readable, timeoutMs, group) {
-  const pid = /** @type {number} */ (child.pid);
+async function finish(child, readable, timeoutMs, onTimeout) {
   /** @type {Buffer[]} */
   const chunks = [];
   readable.on("error", () => {});
@@ -179,14 +185,13 @@ async function finish(child, readable, timeoutMs, group) {
     else child.once("exit", resolve);
   });
   let fired = false;
-  const timer =
-    timeoutMs > 0 &&
-    setTimeout(() => {
-      fired = true;
-      signalProcess(group ? -pid : pid, "SIGKILL");
-    }, timeoutMs);
+  const fire = () => {
+    fired = true;
+    onTimeout();
+  };
+  const timer = timeoutMs > 0 ? setTimeout(fire, timeoutMs) : undefined;
   await Promise.all([exited, closed]);
-  if (timer) clearTimeout(timer);
+  clearTimeout(timer);
   const exitCode = child.exitCode ?? -1;
   // A shell that had ended well before its children were killed counts as one that ended well.
   return { exitCode, output: Buffer.concat(chunks), timedOut: fired && exitCode !== 0 };

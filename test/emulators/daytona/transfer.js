@@ -7,7 +7,8 @@ import { DaemonError, daemonErrorBody, pageNotFound } from "./errors.js";
 import { fileError, fileRefusal, givenPath } from "./files.js";
 import { goJson, goUnmarshal } from "./gojson.js";
 import { MultipartError, boundaryOf, collect, disposition, readParts } from "./multipart.js";
-import { goReason, locate } from "./shell.js";
+import { locate } from "./paths.js";
+import { goReason } from "./shell.js";
 
 /** @typedef {import("../exchange.js").Exchange} Exchange */
 /** @typedef {import("../exchange.js").Reply} Reply */
