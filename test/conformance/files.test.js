@@ -81,14 +81,14 @@ for (const provider of providers) {
     test("C026 control characters in a name are refused where that is the rule", async (t) => {
       const sandbox = provider.world(t).make();
       for (const name of facts.refusesControlCharacters ? ["x\ny", "x\ty", "\u001b[2J"] : []) {
-        for (const call of [sandbox.writeFile(name, "x"), sandbox.readFile(name)]) {
-          const error = await rejection(call);
+        for (const call of [() => sandbox.writeFile(name, "x"), () => sandbox.readFile(name)]) {
+          const error = await rejection(call());
           assert.equal(error.name, "PathSecurityError");
           assert.equal(error.code, "ERR_SANDBOX_INVALID_ARG");
         }
       }
-      for (const call of [sandbox.writeFile("a\0b", "x"), sandbox.readFile("a\0b")]) {
-        assert.equal((await rejection(call)).code, "ERR_SANDBOX_INVALID_ARG");
+      for (const call of [() => sandbox.writeFile("a\0b", "x"), () => sandbox.readFile("a\0b")]) {
+        assert.equal((await rejection(call())).code, "ERR_SANDBOX_INVALID_ARG");
       }
     });
 
@@ -104,13 +104,13 @@ for (const provider of providers) {
       const sandbox = provider.world(t).make();
       await sandbox.writeFile("folder/file.txt", "x");
       for (const [call, path] of [
-        [sandbox.readFile("."), "."],
-        [sandbox.readFile("folder"), "folder"],
-        [sandbox.writeFile("folder", "x"), "folder"],
-        [sandbox.readFile("folder/file.txt/child"), "folder/file.txt/child"],
-        [sandbox.writeFile("folder/file.txt/child", "x"), "folder/file.txt/child"],
+        [() => sandbox.readFile("."), "."],
+        [() => sandbox.readFile("folder"), "folder"],
+        [() => sandbox.writeFile("folder", "x"), "folder"],
+        [() => sandbox.readFile("folder/file.txt/child"), "folder/file.txt/child"],
+        [() => sandbox.writeFile("folder/file.txt/child", "x"), "folder/file.txt/child"],
       ]) {
-        const error = await rejection(call);
+        const error = await rejection(call());
         assert.match(error.code, /^ERR_SANDBOX_/);
         assert.ok(error.message.includes(path), error.message);
       }

@@ -13,9 +13,13 @@
 //                   lose(sandbox)    the sandbox vanishes behind its object's back
 import { mkdirSync, readdirSync, rmSync } from "node:fs";
 import path from "node:path";
+import { after } from "node:test";
 
-import { LocalSandbox, SandboxAgent } from "cloudsandbox";
+import { E2BSandbox, LocalSandbox, SandboxAgent } from "cloudsandbox";
 
+import { makeCertificate } from "../emulators/certificate.js";
+import { startE2B } from "../emulators/e2b/index.js";
+import { replies } from "../emulators/engine.js";
 import { removeTree, tempDir } from "../support/temp.js";
 
 /** Makes things that are closed when the test ends, after which `then` runs. */
@@ -64,7 +68,56 @@ const local = {
   },
 };
 
-export const providers = [local];
+/**
+ * E2B's emulator, one for all tests of a file; each world has an API key of its own there. With `tls` it
+ * is reached over HTTP/2.
+ */
+async function e2b(name, tls) {
+  const emulator = await startE2B({ tls, concurrencyLimit: 1000 });
+  after(() => emulator.close());
+  let worlds = 0;
+  return {
+    name,
+    providerId: "e2b",
+    facts: {
+      languages: ["python", "node", "shell"],
+      keepsStreamOrder: true,
+      separatesStreams: true,
+      listsFiles: true,
+      onThisMachine: false,
+      refusesControlCharacters: false,
+    },
+    world(t) {
+      const track = closer(t);
+      const world = String((worlds += 1));
+      const apiKey = `e2b_${world}`;
+      emulator.settings.apiKeys.push(apiKey);
+      const { apiUrl: baseURL, sandboxUrl } = emulator;
+      const common = { apiKey, baseURL, sandboxUrl, ca: tls?.cert, metadata: { world } };
+      return {
+        make: (options) => track(new E2BSandbox({ ...common, ...options })),
+        existing: () =>
+          emulator.fleet.all().flatMap((sandbox) => (sandbox.metadata?.world === world ? [sandbox.id] : [])),
+        breakCreation() {
+          let broken = true;
+          const where = (exchange) => broken && exchange.header("x-api-key") === apiKey;
+          const failure = { instead: replies.json(403, { code: 403, message: "team is blocked" }) };
+          emulator.engine.fault("POST /v2/sandboxes", failure, { where, times: Infinity });
+          return () => {
+            broken = false;
+          };
+        },
+        lose: (sandbox) => emulator.lose(sandbox.sandboxId),
+      };
+    },
+  };
+}
+
+export const providers = [
+  local,
+  await e2b("e2b"),
+  await e2b("e2bh2", makeCertificate(["127.0.0.1"])),
+];
 
 /**
  * Ways to have a SandboxAgent: its own local workspace, and one over each provider.
