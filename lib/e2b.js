@@ -4,7 +4,8 @@
 import { captureSite } from "./errors.js";
 import { checkBoolean, checkEnv, checkInteger, checkNames, checkObject, checkString } from "./options.js";
 import {
-  REMOTE_OPTIONS, checkTexts, missingKey, networkOptions, refuseVendorOptions, secretOrEnv, textOrEnv, wholeOrNone,
+  REMOTE_OPTIONS, checkTexts, given, missingKey, networkOptions, refuseVendorOptions, secretOrEnv, textOrEnv,
+  wholeOrNone,
 } from "./remote.js";
 import { COMMON_OPTIONS, NativeSandbox, control, signalOf } from "./sandbox.js";
 
@@ -101,17 +102,4 @@ function ownOptions(options) {
     ...(env !== undefined && checkEnv(env) && { env }),
     ...(network !== undefined && { network: checkObject(network, "network") }),
   };
-}
-
-/**
- * Those of the options that were given, checked.
- *
- * @param {Record<string, any>} options
- * @param {readonly string[]} names
- * @param {(value: any, name: string) => unknown} check
- */
-function given(options, names, check) {
-  return Object.fromEntries(
-    names.filter((name) => options[name] !== undefined).map((name) => [name, check(options[name], name)]),
-  );
 }

@@ -85,6 +85,19 @@ export function checkTexts(value, name) {
 }
 
 /**
+ * Those of the options that were given, checked.
+ *
+ * @param {Record<string, any>} options
+ * @param {readonly string[]} names
+ * @param {(value: any, name: string) => unknown} check
+ */
+export function given(options, names, check) {
+  return Object.fromEntries(
+    names.filter((name) => options[name] !== undefined).map((name) => [name, check(options[name], name)]),
+  );
+}
+
+/**
  * A whole number or undefined.
  *
  * @param {unknown} value

@@ -3,12 +3,14 @@
 //
 // Invariant: a toolkit holds one sandbox for its whole life and getTools() does no I/O, so giving an
 // agent tools that it never calls costs nothing.
+import { DaytonaSandbox } from "./daytona.js";
 import { E2BSandbox } from "./e2b.js";
 import { LocalSandbox } from "./local.js";
 import { asyncDispose, checkNames, invalid } from "./options.js";
 import { sandboxTools } from "./tools.js";
 
-/** @import { CloudSandbox, E2BSandboxOptions, LocalSandboxOptions, SandboxTool, ToolDef } from "../types/index.js" */
+/** @import { CloudSandbox, DaytonaSandboxOptions, E2BSandboxOptions } from "../types/index.js" */
+/** @import { LocalSandboxOptions, SandboxTool, ToolDef } from "../types/index.js" */
 
 const METHODS = /** @type {const} */ (["start", "run", "shell", "writeFile", "readFile", "close"]);
 /** The longest tool name, `sandbox_<name>_write_file`, must not pass 64 characters. */
@@ -97,6 +99,18 @@ export class E2BSandboxToolkit extends SandboxToolkit {
   /** @param {E2BSandboxOptions} [options] */
   constructor(options) {
     super(new E2BSandbox(options), { name: "e2b" });
+  }
+}
+
+/**
+ * The four tools of a new DaytonaSandbox, named `sandbox_daytona_*`.
+ *
+ * @extends {SandboxToolkit<DaytonaSandbox>}
+ */
+export class DaytonaSandboxToolkit extends SandboxToolkit {
+  /** @param {DaytonaSandboxOptions} [options] */
+  constructor(options) {
+    super(new DaytonaSandbox(options), { name: "daytona" });
   }
 }
 

@@ -1,9 +1,11 @@
 // "cloudsandbox/toolkits": the part of the package that an agent framework imports. The same objects
 // as in the root.
 export { SandboxAgent } from "./agent.js";
+export { DaytonaSandbox } from "./daytona.js";
 export { E2BSandbox } from "./e2b.js";
 export { LocalSandbox } from "./local.js";
 export {
+  DaytonaSandboxToolkit,
   E2BSandboxToolkit,
   LocalSandboxToolkit,
   SandboxToolkit,

@@ -205,7 +205,8 @@ bool sbx__is_doubtful(int code) {
 void sbx__call_fail(sbx_call *call) {
   if (call->cause.code == SBX_ELOST)
     finish_lost(call);
-  else if (call->place->state == SBX__PLACE_GONE || sbx__is_doubtful(call->cause.code))
+  else if (call->place->state == SBX__PLACE_GONE || sbx__is_doubtful(call->cause.code) ||
+           call->cause.code == SBX_EAUTH) /* some refuse a good key once the sandbox is gone */
     sbx__call_probe(call);
   else
     finish_as_it_is(call);

@@ -346,6 +346,98 @@ export class LocalSandbox extends NativeSandbox {
   get providerId(): string;
 }
 
+// ---- Daytona --------------------------------------------------------------------------------------
+
+/** Options of every remote provider. */
+export interface RemoteSandboxOptions {
+  apiKey?: string | undefined;
+  /** Base URL of the provider's API, for a server of your own. */
+  baseURL?: string | undefined;
+  /** URL of an HTTP proxy; "" or null: none. Default: what HTTPS_PROXY, HTTP_PROXY and NO_PROXY say. */
+  proxy?: string | null | undefined;
+  /** Certificates in PEM to trust in place of the system's. NODE_EXTRA_CA_CERTS adds to the system's. */
+  ca?: string | Uint8Array | undefined;
+  /** Without a key it is the first use that rejects, not the constructor that throws. */
+  lateAuth?: boolean | undefined;
+  /** More than 0, at most 3600; default 30. */
+  defaultTimeoutSeconds?: number | undefined;
+  /** For the creation, until the first command could run. More than 0, at most 3600; default 60. */
+  startTimeoutSeconds?: number | undefined;
+  /** Kept of each command's output: 1 to 16777216, default 1048576. */
+  maxOutputBytes?: number | undefined;
+  /** When the sandbox has vanished: a fresh one for the next call (default), or none. */
+  onLost?: "recreate" | "reject" | undefined;
+}
+
+/** Of a variable's name in parentheses the value is the default. */
+export interface DaytonaSandboxOptions extends RemoteSandboxOptions {
+  /** (DAYTONA_API_KEY) */
+  apiKey?: string | undefined;
+  /** In place of an API key, with `organizationId`. (DAYTONA_JWT_TOKEN) */
+  jwtToken?: string | undefined;
+  /** (DAYTONA_ORGANIZATION_ID) */
+  organizationId?: string | undefined;
+  /** Ends in "/api" as a rule. (DAYTONA_API_URL, DAYTONA_SERVER_URL); default "https://app.daytona.io/api" */
+  baseURL?: string | undefined;
+  /** Base URL of the toolboxes, in place of what the API says; for names that do not resolve. */
+  toolboxUrl?: string | undefined;
+  /** Region. (DAYTONA_TARGET) */
+  target?: string | undefined;
+  /** Name of the new sandbox; default: a unique one. A name that is taken rejects. */
+  workspace?: string | undefined;
+  /** Id or name of an existing sandbox to work in; it is started if need be, and not deleted by close(). */
+  sandboxId?: string | undefined;
+  /** With `sandboxId`: close() deletes it all the same. */
+  owned?: boolean | undefined;
+  /** What `run` takes besides "shell", and its default. Default "python". */
+  language?: "python" | "node" | undefined;
+  /** `run` takes both languages. */
+  allowAnyLanguage?: boolean | undefined;
+  /** Name or id of what the sandbox is made from; default: the server's default. */
+  snapshot?: string | undefined;
+  /** A container image in place of a snapshot; building may take minutes: raise `startTimeoutSeconds`. */
+  image?: string | undefined;
+  /** Cores, GiB, GiB; with `image` only. */
+  cpu?: number | undefined;
+  memory?: number | undefined;
+  disk?: number | undefined;
+  /** The operating system's user; default: the server's. */
+  user?: string | undefined;
+  /** Variables of everything that runs in the sandbox. */
+  env?: Record<string, string> | undefined;
+  labels?: Record<string, string> | undefined;
+  /** Minutes without use after which the server stops it; 0: never. Default 5. */
+  autoStopMinutes?: number | undefined;
+  /** Minutes after a stop; 0: the server's maximum. Default: the server's. */
+  autoArchiveMinutes?: number | undefined;
+  /** Minutes after a stop; 0: as soon as it stops (default), -1: never. */
+  autoDeleteMinutes?: number | undefined;
+  /** true: `autoDeleteMinutes: 0`; false: -1. */
+  ephemeral?: boolean | undefined;
+  networkBlockAll?: boolean | undefined;
+  /** IPv4 networks such as "10.0.0.0/8"; at most 10. */
+  networkAllowList?: string | readonly string[] | undefined;
+  /** Domains, "*.example.com" too; at most 10. */
+  domainAllowList?: string | readonly string[] | undefined;
+  /** Previews without a token. */
+  public?: boolean | undefined;
+}
+
+/** Agentium's name for the options. */
+export type DaytonaSandboxConfig = DaytonaSandboxOptions;
+
+/**
+ * A sandbox at Daytona, hosted or on a server of your own.
+ *
+ * `run` takes "shell" and the language that the sandbox was made for; another one rejects, unless
+ * `allowAnyLanguage`.
+ */
+export class DaytonaSandbox extends NativeSandbox {
+  constructor(options?: DaytonaSandboxOptions);
+  /** "daytona" */
+  get providerId(): string;
+}
+
 // ---- E2B ------------------------------------------------------------------------------------------
 
 export interface E2BSandboxOptions {
@@ -631,6 +723,11 @@ export class SandboxToolkit<Sandbox extends CloudSandbox = CloudSandbox> extends
 /** The four `sandbox_local_*` tools of a new LocalSandbox. **Not isolated**, see LocalSandbox. */
 export class LocalSandboxToolkit extends SandboxToolkit<LocalSandbox> {
   constructor(options?: LocalSandboxOptions);
+}
+
+/** The four `sandbox_daytona_*` tools of a new DaytonaSandbox. */
+export class DaytonaSandboxToolkit extends SandboxToolkit<DaytonaSandbox> {
+  constructor(options?: DaytonaSandboxOptions);
 }
 
 /** The four `sandbox_e2b_*` tools of a new E2BSandbox. */

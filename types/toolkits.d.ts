@@ -1,5 +1,7 @@
 // Types of "cloudsandbox/toolkits": the part of the package that an agent framework imports.
 export {
+  DaytonaSandbox,
+  DaytonaSandboxToolkit,
   E2BSandbox,
   E2BSandboxToolkit,
   LocalSandbox,
@@ -12,9 +14,12 @@ export {
 } from "./index.js";
 export type {
   CloudSandbox,
+  DaytonaSandboxConfig,
+  DaytonaSandboxOptions,
   E2BRunOptions,
   E2BSandboxOptions,
   LocalSandboxOptions,
+  RemoteSandboxOptions,
   SandboxAgentConfig,
   SandboxBackend,
   SandboxRunOptions,

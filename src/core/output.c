@@ -144,6 +144,17 @@ void sbx_output_skip(sbx_output *out, sbx_stream stream, uint64_t bytes) {
     out->streams[stream].dropped += bytes;
 }
 
+void sbx_output_gap(sbx_output *out, sbx_stream stream, uint64_t bytes) {
+  assert(!out->on_bytes);
+  out->joined.dropped += bytes;
+  if (!out->merged)
+    out->streams[stream].dropped += bytes;
+}
+
+bool sbx_output_is_watched(const sbx_output *out) {
+  return out->on_bytes != NULL;
+}
+
 sbx_buf *sbx_output_details(sbx_output *out) {
   return &out->details;
 }

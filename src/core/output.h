@@ -26,6 +26,13 @@ bool sbx_output_is_full(const sbx_output *out);
 /* Counts bytes that were discarded unread; only when sbx_output_is_full(). */
 void sbx_output_skip(sbx_output *out, sbx_stream stream, uint64_t bytes);
 
+/* Counts bytes that the provider left out between what was added before and what comes: it keeps
+ * what fits on its side. Only when a stream's kept part is full, but for a tail that is added next,
+ * and when nobody listens. */
+void sbx_output_gap(sbx_output *out, sbx_stream stream, uint64_t bytes);
+/* Whether somebody listens: then every byte has to be added, also what is not kept. */
+bool sbx_output_is_watched(const sbx_output *out);
+
 /* What the command gave besides its streams: one JSON object, in ASCII or UTF-8, or nothing. The
  * provider writes it when the command has ended. */
 #define SBX_OUTPUT_DETAILS_MAX ((size_t)64 << 20)

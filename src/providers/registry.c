@@ -7,7 +7,8 @@
 
 #include <string.h>
 
-static const sbx_provider *const providers[] = {&sbx_local_provider, &sbx_e2b_provider};
+static const sbx_provider *const providers[] = {&sbx_local_provider, &sbx_e2b_provider,
+                                                &sbx_daytona_provider};
 
 /* What sandbox.c reads itself. */
 static const char *const common_names[] = {"defaultTimeoutMs", "startTimeoutMs", "onLost", NULL};

@@ -47,8 +47,7 @@ struct sbx_steps {
   void (*release)(sbx_steps *steps);            /* frees what it holds; NULL: nothing */
 };
 
-/* `size` zeroed bytes that begin with an sbx_steps; NULL on out of memory. Before the loop ends
- * early, `release` must be set or nothing held. */
+/* `size` zeroed bytes that begin with an sbx_steps; NULL on out of memory. */
 sbx_steps *sbx_steps_new(size_t size, sbx_loop *loop, sbx_op_done done, void *arg);
 /* `on_reply` gets every reply, whatever its status, and every failure (reply->op.err). */
 void sbx_steps_send(sbx_steps *steps, sbx_http_client *client, const sbx_http_request *request,

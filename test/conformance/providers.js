@@ -21,6 +21,7 @@ import { makeCertificate } from "../emulators/certificate.js";
 import { startE2B } from "../emulators/e2b/index.js";
 import { replies } from "../emulators/engine.js";
 import { removeTree, tempDir } from "../support/temp.js";
+import { daytonaRows } from "./daytona.js";
 
 /** Makes things that are closed when the test ends, after which `then` runs. */
 function closer(t, then) {
@@ -117,6 +118,7 @@ export const providers = [
   local,
   await e2b("e2b"),
   await e2b("e2bh2", makeCertificate(["127.0.0.1"])),
+  ...(await daytonaRows(closer)),
 ];
 
 /**

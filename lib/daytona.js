@@ -1,0 +1,157 @@
+// DaytonaSandbox: a sandbox at Daytona, hosted or on a server of one's own.
+//
+// Invariant: the language of run() is settled here, before the wire; what the core is told is checked
+// by it again.
+import {
+  checkBoolean, checkEnv, checkNames, checkObject, checkString, checkWord, invalid, kindOf,
+} from "./options.js";
+import {
+  REMOTE_OPTIONS, checkTexts, given, missingKey, networkOptions, refuseVendorOptions, secretOrEnv, textOrEnv, wholeOrNone,
+} from "./remote.js";
+import { COMMON_OPTIONS, NativeSandbox } from "./sandbox.js";
+
+/** @import { DaytonaSandboxOptions, ExecResult, SandboxRunOptions } from "../types/index.js" */
+
+const DAYTONA_OPTIONS = Object.freeze([
+  ...COMMON_OPTIONS, ...REMOTE_OPTIONS,
+  "jwtToken", "organizationId", "target", "toolboxUrl", "workspace", "sandboxId", "owned", "language",
+  "allowAnyLanguage", "snapshot", "image", "user", "env", "labels", "cpu", "memory", "disk", "autoStopMinutes",
+  "autoArchiveMinutes", "autoDeleteMinutes", "ephemeral", "networkBlockAll", "networkAllowList",
+  "domainAllowList", "public",
+]);
+
+/** Minutes in a year: more than any server takes. */
+const MAX_MINUTES = 525600;
+const MAX_RESOURCE = 1024;
+
+/**
+ * A sandbox at Daytona. It is created at the first use and deleted by close(); a process that ends
+ * without close() leaves it to the server, which stops and so deletes it after `autoStopMinutes`
+ * without use.
+ */
+export class DaytonaSandbox extends NativeSandbox {
+  /** @type {"python" | "node"} */
+  #language;
+  #anyLanguage;
+
+  /** @param {DaytonaSandboxOptions} [options] */
+  constructor(options) {
+    refuseVendorOptions(options, "DaytonaSandbox");
+    checkNames(options, DAYTONA_OPTIONS, "DaytonaSandbox");
+    const own = checkObject(options, "DaytonaSandbox");
+    const language = checkWord(own.language ?? "python", ["python", "node"], "language");
+    const anyLanguage = checkBoolean(own.allowAnyLanguage ?? false, "allowAnyLanguage");
+    const other = language === "python" ? "node" : "python";
+    super({
+      provider: "daytona",
+      providerId: "daytona",
+      options: own,
+      own: ownOptions(own, language),
+      languages: anyLanguage ? [language, other, "shell"] : [language, "shell"],
+    });
+    this.#language = language;
+    this.#anyLanguage = anyLanguage;
+  }
+
+  /**
+   * Runs source text. A non-zero exit and a timeout are results.
+   *
+   * @param {string} code
+   * @param {SandboxRunOptions} [options] language: the one that the sandbox was made for, or "shell"
+   */
+  async run(code, options) {
+    this.#checkLanguage(options?.language);
+    return super.run(code, options);
+  }
+
+  /**
+   * Runs one command and tells everything about it.
+   *
+   * @param {Record<string, any>} spec
+   * @returns {Promise<ExecResult<any>>}
+   */
+  async exec(spec) {
+    if (spec?.code === undefined) return super.exec(spec);
+    this.#checkLanguage(spec.language);
+    return super.exec({ ...spec, language: spec.language ?? this.#language });
+  }
+
+  /** @param {unknown} language */
+  #checkLanguage(language) {
+    const other = this.#language === "python" ? "node" : "python";
+    if (this.#anyLanguage || language !== other) return;
+    throw invalid(
+      `Unsupported \`language\`: a Daytona sandbox's language is fixed at creation, and this one is for ` +
+        `"${this.#language}" (and "shell"). Make one with language: "${other}", or pass allowAnyLanguage: true.`,
+    );
+  }
+}
+
+/**
+ * The options of the core's provider.
+ *
+ * @param {Record<string, any>} options names checked
+ * @param {"python" | "node"} language
+ */
+function ownOptions(options, language) {
+  return {
+    ...credentials(options),
+    ...networkOptions(options),
+    apiUrl: textOrEnv(options.baseURL, "baseURL", ["DAYTONA_API_URL", "DAYTONA_SERVER_URL"]),
+    target: textOrEnv(options.target, "target", ["DAYTONA_TARGET"]),
+    language: language === "node" ? "javascript" : "python",
+    ...given(options, ["toolboxUrl", "workspace", "sandboxId", "snapshot", "image", "user"], checkString),
+    ...given(options, ["owned", "networkBlockAll", "public"], checkBoolean),
+    ...(options.env !== undefined && checkEnv(options.env) && { env: options.env }),
+    labels: options.labels === undefined ? undefined : checkTexts(options.labels, "labels"),
+    cpu: wholeOrNone(options.cpu, "cpu", 1, MAX_RESOURCE),
+    memory: wholeOrNone(options.memory, "memory", 1, MAX_RESOURCE),
+    disk: wholeOrNone(options.disk, "disk", 1, MAX_RESOURCE),
+    autoStopMinutes: wholeOrNone(options.autoStopMinutes, "autoStopMinutes", 0, MAX_MINUTES),
+    autoArchiveMinutes: wholeOrNone(options.autoArchiveMinutes, "autoArchiveMinutes", 0, MAX_MINUTES),
+    autoDeleteMinutes: deleteMinutes(options),
+    networkAllowList: list(options.networkAllowList, "networkAllowList"),
+    domainAllowList: list(options.domainAllowList, "domainAllowList"),
+  };
+}
+
+/** @param {Record<string, any>} options */
+function credentials({ apiKey, jwtToken, organizationId, lateAuth = false }) {
+  const key = secretOrEnv(apiKey, "apiKey", jwtToken === undefined ? ["DAYTONA_API_KEY"] : []);
+  const jwt = secretOrEnv(jwtToken, "jwtToken", ["DAYTONA_JWT_TOKEN"]);
+  const organization = textOrEnv(organizationId, "organizationId", ["DAYTONA_ORGANIZATION_ID"]);
+  if (key) return { apiKey: key };
+  if (jwt && organization) return { jwtToken: jwt, organizationId: organization };
+  if (checkBoolean(lateAuth, "lateAuth")) return { lateAuth };
+  if (jwt) {
+    throw missingKey(
+      "daytona",
+      "`jwtToken` needs `organizationId` too (or the environment variable DAYTONA_ORGANIZATION_ID)",
+    );
+  }
+  throw missingKey(
+    "daytona",
+    "pass `apiKey` or set DAYTONA_API_KEY; or `jwtToken` (DAYTONA_JWT_TOKEN) with `organizationId`. " +
+      "Pass lateAuth: true to be told at the first use only.",
+  );
+}
+
+/** `ephemeral` is a word for: deleted as soon as it stops. @param {Record<string, any>} options */
+function deleteMinutes({ ephemeral, autoDeleteMinutes }) {
+  const minutes = wholeOrNone(autoDeleteMinutes, "autoDeleteMinutes", -1, MAX_MINUTES);
+  if (ephemeral === undefined) return minutes;
+  if (!checkBoolean(ephemeral, "ephemeral")) return minutes ?? -1;
+  if (minutes !== undefined && minutes !== 0) {
+    throw invalid("`ephemeral` means `autoDeleteMinutes: 0`; give one of the two");
+  }
+  return 0;
+}
+
+/** Addresses or domains: an array, or text with commas. @param {unknown} value @param {string} name */
+function list(value, name) {
+  if (value === undefined || typeof value === "string") return value;
+  if (Array.isArray(value) && value.length > 0 && value.every((item) => typeof item === "string")) {
+    return value.join(",");
+  }
+  throw invalid(`\`${name}\` must be an array of strings, or one string with commas, not ${kindOf(value)}`);
+}

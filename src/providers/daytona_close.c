@@ -1,0 +1,131 @@
+/* daytona_close.c - deletes a sandbox.
+ *
+ * Without an id a create's answer was lost. The sandbox is then looked for by its name and deleted
+ * only when it carries our tag: with a name of the user's choice it may be somebody else's.
+ *
+ * Invariant: success means that nothing is left that would have to be paid for. */
+#include "providers/daytona.h"
+
+#include "core/err.h"
+
+enum {
+  FIRST_PAUSE_MS = 150,
+  MAX_PAUSE_MS = 2000,
+  MAX_FAILURES = 4,
+  SECOND_LOOK_MS = 1000, /* a create that was cut off may still be at work */
+};
+
+typedef struct close_op {
+  sbx_steps steps;
+  sbx_session *session;
+  uint64_t pause_ms;
+  unsigned failures;
+  unsigned looks;
+} close_op;
+
+static close_op *close_of(sbx_steps *steps) {
+  return (close_op *)(void *)steps;
+}
+
+static void wait_longer(close_op *c, sbx_steps_time on_time) {
+  sbx_steps_wait(&c->steps, c->pause_ms, on_time);
+  c->pause_ms = c->pause_ms * 2 < MAX_PAUSE_MS ? c->pause_ms * 2 : MAX_PAUSE_MS;
+}
+
+/* Asking again is safe, and may help. */
+static bool may_pass(const close_op *c, const sbx_http *reply, int code) {
+  bool theirs = reply->op.err.code == SBX_OK && reply->status >= 500;
+  return (theirs || code == SBX_ENET || code == SBX_ERATE) && c->failures < MAX_FAILURES;
+}
+
+static void delete_it(sbx_steps *steps);
+
+static void on_delete(sbx_steps *steps, sbx_http *reply) {
+  close_op *c = close_of(steps);
+  sbx_err err;
+  int rc = sbx__daytona_check(&err, reply, "delete the sandbox");
+  bool gone = rc == SBX_ENOTFOUND && reply->status == 404 && !sbx__daytona_no_route(reply);
+  if (rc == SBX_OK || gone) {
+    c->session->open = false;
+    sbx_steps_finish(steps, NULL);
+  } else if (rc == SBX_ECONFLICT) {
+    wait_longer(c, delete_it); /* it is changing its state; the caller's deadline ends this */
+  } else if (may_pass(c, reply, rc)) {
+    c->failures++;
+    wait_longer(c, delete_it);
+  } else {
+    sbx_steps_finish(steps, &err);
+  }
+}
+
+static void delete_it(sbx_steps *steps) {
+  close_op *c = close_of(steps);
+  sbx_buf url;
+  sbx__daytona_api_url(&url, c->session->config, c->session->id, "");
+  sbx__daytona_send(steps, c->session->config, "DELETE", &url, NULL, true, on_delete);
+}
+
+static void look(sbx_steps *steps);
+
+static bool is_ours(const sbx_session *session, const sbx_json *sandbox) {
+  const sbx_json *tag = sbx_json_get(sbx_json_get(sandbox, "labels"), "cloudsandbox");
+  sbx_slice text;
+  return sbx_json_string(tag, &text) && sbx_slice_eq_str(text, session->tag);
+}
+
+static void on_found(close_op *c, const sbx_http *reply) {
+  sbx_json_doc *doc = NULL;
+  sbx_err err;
+  int rc = sbx_json_parse(&doc, sbx_buf_slice(&reply->body), &err);
+  bool ours = rc == SBX_OK && is_ours(c->session, sbx_json_root(doc));
+  if (ours)
+    rc = sbx__daytona_take(c->session, sbx_json_root(doc), &err);
+  sbx_json_free(doc, true);
+  if (rc != SBX_OK)
+    sbx_steps_finish(&c->steps, &err);
+  else if (ours)
+    delete_it(&c->steps);
+  else
+    sbx_steps_finish(&c->steps, NULL);
+}
+
+static void on_look(sbx_steps *steps, sbx_http *reply) {
+  close_op *c = close_of(steps);
+  sbx_err err;
+  int rc = sbx__daytona_check(&err, reply, "look for a sandbox whose creation was not answered");
+  if (rc == SBX_OK) {
+    on_found(c, reply);
+  } else if (rc == SBX_ENOTFOUND && c->looks++ == 0) {
+    sbx_steps_wait(steps, SECOND_LOOK_MS, look);
+  } else if (rc == SBX_ENOTFOUND) {
+    sbx_steps_finish(steps, NULL);
+  } else if (may_pass(c, reply, rc)) {
+    c->failures++;
+    wait_longer(c, look);
+  } else {
+    sbx_steps_finish(steps, &err);
+  }
+}
+
+static void look(sbx_steps *steps) {
+  close_op *c = close_of(steps);
+  sbx_buf url;
+  sbx__daytona_api_url(&url, c->session->config, c->session->name, "");
+  sbx__daytona_send(steps, c->session->config, "GET", &url, NULL, true, on_look);
+}
+
+sbx_op *sbx__daytona_close(sbx_session *session, sbx_op_done done, void *arg) {
+  sbx_steps *steps = sbx_steps_new(sizeof(close_op), session->config->loop, done, arg);
+  if (steps == NULL)
+    return NULL;
+  close_op *c = close_of(steps);
+  c->session = session;
+  c->pause_ms = FIRST_PAUSE_MS;
+  if (session->id != NULL)
+    delete_it(steps);
+  else if (session->may_exist)
+    look(steps);
+  else
+    sbx_steps_finish(steps, NULL);
+  return &steps->op;
+}

@@ -1,0 +1,178 @@
+/* daytona_request.c - requests to the API and to the toolbox, and what their refusals mean.
+ *
+ * Bodies of refusals differ between versions, hops and routes, and may be empty; statuses do not.
+ * Invariant: what a refusal means is decided here, by its status first. */
+#include "providers/daytona.h"
+
+#include "core/err.h"
+#include "core/url.h"
+
+#include <string.h>
+#include <time.h>
+
+/* ---- addresses ------------------------------------------------------------------------------ */
+
+int sbx__daytona_api_url(sbx_buf *out, const sbx_config *config, const char *id, const char *rest) {
+  sbx_buf_init(out, SBX__DAYTONA_URL_MAX);
+  sbx_buf_append_str(out, config->api_url);
+  sbx_buf_append_str(out, "/sandbox");
+  if (id != NULL)
+    sbx_url_append_segment(out, sbx_slice_str(id));
+  return sbx_buf_append_str(out, rest);
+}
+
+int sbx__daytona_absolute(sbx_buf *out, const sbx_session *session, sbx_slice path) {
+  bool relative = path.len == 0 || path.ptr[0] != '/';
+  if (relative && session->dir != NULL) {
+    sbx_buf_append_str(out, session->dir);
+    if (path.len > 0 && out->len > 0 && out->ptr[out->len - 1] != '/')
+      sbx_buf_append_char(out, '/');
+  }
+  return sbx_buf_append_slice(out, path);
+}
+
+int sbx__daytona_tool_url(sbx_buf *out, const sbx_session *session, const char *path,
+                          sbx_slice file) {
+  sbx_buf_init(out, SBX__DAYTONA_URL_MAX);
+  sbx_buf_append_str(out, session->toolbox);
+  sbx_buf_append_str(out, path);
+  if (file.len > 0) {
+    sbx_buf absolute;
+    sbx_buf_init(&absolute, SBX__DAYTONA_URL_MAX);
+    if (sbx__daytona_absolute(&absolute, session, file) == SBX_OK)
+      sbx_url_append_query(out, sbx_slice_str("path"), sbx_buf_slice(&absolute));
+    else if (out->error == SBX_OK)
+      out->error = absolute.error;
+    sbx_buf_deinit(&absolute);
+  }
+  return out->error;
+}
+
+void sbx__daytona_send(sbx_steps *steps, const sbx_config *config, const char *method, sbx_buf *url,
+                       sbx_buf *json, bool repeatable, sbx_steps_reply on_reply) {
+  int code = url->error;
+  if (code == SBX_OK && json != NULL)
+    code = json->error;
+  if (code == SBX_OK) {
+    sbx_http_request request = {
+        .method = method,
+        .url = sbx_buf_slice(url),
+        .headers = json != NULL ? &config->json_headers : &config->headers,
+        .take_body = json,
+        .repeatable = repeatable,
+        .timeout_ms = SBX_NO_TIMEOUT,
+    };
+    sbx_steps_send(steps, config->http, &request, on_reply);
+  } else {
+    sbx_steps_finish_code(steps, code);
+  }
+  sbx_buf_deinit(url);
+  if (json != NULL)
+    sbx_buf_deinit(json);
+}
+
+/* ---- refusals ------------------------------------------------------------------------------- */
+
+bool sbx__daytona_says(sbx_slice body, const char *text) {
+  sbx_slice wanted = sbx_slice_str(text);
+  for (; body.len >= wanted.len; body = sbx_slice_skip(body, 1)) {
+    if (sbx_slice_eq_nocase(sbx_slice_of(body.ptr, wanted.len), wanted))
+      return true;
+  }
+  return false;
+}
+
+static bool is_web_page(const sbx_http *reply) {
+  sbx_slice type;
+  return sbx_headers_get(&reply->headers, "content-type", &type) &&
+         sbx__daytona_says(sbx_slice_of(type.ptr, type.len < 40 ? type.len : 40), "text/html");
+}
+
+static void hint_at_url(sbx_err *err) {
+  sbx_err_append(err, "; is this the address of a Daytona API? It usually ends in \"/api\"");
+}
+
+/* The API has a Retry-After of its own for each of its limits. */
+static uint64_t retry_after(const sbx_headers *headers) {
+  static const char prefix[] = "retry-after";
+  uint64_t longest = 0, ms;
+  for (size_t i = 0; i < headers->count; i++) {
+    sbx_slice name = headers->items[i].name;
+    if (name.len >= sizeof prefix - 1 &&
+        sbx_slice_eq_nocase(sbx_slice_of(name.ptr, sizeof prefix - 1), sbx_slice_str(prefix)) &&
+        sbx_retry_after(headers->items[i].value, (int64_t)time(NULL), &ms) && ms > longest)
+      longest = ms;
+  }
+  return longest;
+}
+
+/* Of a bulk upload: {"errors": ["path: why"]}. */
+static void append_errors(sbx_err *err, sbx_slice body) {
+  sbx_json_doc *doc = NULL;
+  sbx_slice text;
+  if (sbx_json_parse(&doc, body, NULL) != SBX_OK)
+    return;
+  const sbx_json *errors = sbx_json_get(sbx_json_root(doc), "errors");
+  if (sbx_json_is_array(errors) && sbx_json_string(sbx_json_next(errors, NULL, NULL), &text)) {
+    sbx_err_append(err, ": ");
+    sbx_err_append_remote(err, text);
+  }
+  sbx_json_free(doc, false);
+}
+
+static int refuse(sbx_err *err, const sbx_http *reply, const char *verb) {
+  sbx_slice body = sbx_buf_slice(&reply->body);
+  int status = reply->status;
+  int code = sbx_http_status_error(err, "daytona", verb, status, body);
+  if (is_web_page(reply) && status < 500)
+    hint_at_url(err);
+  if (status == 400 && sbx__daytona_says(body, "\"errors\""))
+    append_errors(err, body);
+  /* Whatever goes beyond a quota is a 400. */
+  if (status == 400 && (sbx__daytona_says(body, "limit exceeded") ||
+                        sbx__daytona_says(body, "exceeds maximum allowed")))
+    code = err->code = SBX_EQUOTA;
+  if (status == 429)
+    err->retry_after_ms = retry_after(&reply->headers);
+  err->no_effect = status >= 400 && status < 500 && status != 408;
+  return code;
+}
+
+int sbx__daytona_check(sbx_err *err, const sbx_http *reply, const char *verb) {
+  if (reply->op.err.code != SBX_OK) {
+    sbx_err_set(err, reply->op.err.code, "daytona: %s: %s", verb, reply->op.err.message);
+    err->provider = "daytona";
+    err->no_effect = !reply->sent_maybe;
+    return err->code;
+  }
+  if (reply->status < 200 || reply->status >= 300)
+    return refuse(err, reply, verb);
+  if (!is_web_page(reply))
+    return SBX_OK;
+  sbx_err_set(err, SBX_EPROTO, "daytona: %s: a web page came in place of an answer", verb);
+  hint_at_url(err);
+  err->status = reply->status;
+  err->provider = "daytona";
+  return SBX_EPROTO;
+}
+
+bool sbx__daytona_no_route(const sbx_http *reply) {
+  return reply->op.err.code == SBX_OK && reply->status == 404 &&
+         sbx__daytona_says(sbx_buf_slice(&reply->body), "page not found");
+}
+
+int sbx__daytona_check_tool(sbx_err *err, const sbx_http *reply, const char *verb) {
+  int code = sbx__daytona_check(err, reply, verb);
+  if (code == SBX_OK || reply->op.err.code != SBX_OK)
+    return code;
+  sbx_slice body = sbx_buf_slice(&reply->body);
+  bool halted = reply->status == 400 && (sbx__daytona_says(body, "is the sandbox started") ||
+                                         sbx__daytona_says(body, "failed to get runner info") ||
+                                         sbx__daytona_says(body, "failed to resolve container"));
+  bool gone = reply->status == 404 && sbx__daytona_says(body, "sandbox container not found");
+  if (halted)
+    sbx_err_append(err, "; the sandbox is not running");
+  if (halted || gone)
+    code = err->code = SBX_ECONFLICT;
+  return code;
+}

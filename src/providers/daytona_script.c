@@ -1,0 +1,396 @@
+/* daytona_script.c - the text that runs a command inside the sandbox, and reading its report.
+ *
+ * The toolbox runs a text by feeding it to some shell and gives back what that prints, but nothing
+ * of it when its limit passes; both outputs are mixed, bytes that are no UTF-8 are lost, and a
+ * command that reads its input eats the rest of the text. So the text that is sent is ours: one
+ * `exec` of /bin/sh with a program in its arguments, and the user's text and input in base64 behind
+ * it. The program stores them in a folder of its own, runs the command with its input and outputs
+ * in files there, ends it when its limit passes, and prints a report.
+ *
+ * The report, in lines: "<tag> <end> <exit code> <tree gone> <size> <size>"; head and tail of
+ * stdout; head and tail of stderr, each in base64; "<tag> end".
+ *
+ * Invariant: text of the user is never part of the program: it comes in base64, or quoted where an
+ * old daemon leaves no other way. */
+#include "providers/daytona.h"
+
+#include "core/enc.h"
+#include "core/err.h"
+
+#include <string.h>
+
+/* Old daemons pass the text as one argument, which has its limit. */
+#define MAX_ARGUMENT ((size_t)120 * 1024)
+#define MAX_TEXT ((size_t)768 << 20)
+/* How much longer than the limit of the command the toolbox waits, in seconds. */
+#define TOOLBOX_GRACE_S 15
+#define FETCH_LIMIT_S 30
+#define KILL_LIMIT_S 30
+
+/* ---- the programs --------------------------------------------------------------------------- */
+
+/* No single quote may stand in these texts.
+ *
+ * ended: sends SIGKILL to every process that has the mark of the command in its environment, until
+ * none is left. All are stopped first, so that none sees another one die. That finds children that
+ * made a session of their own, too. */
+#define ENDED                                                                                      \
+  "ended() { n=0; while [ $n -lt 40 ]; do p=; "                                                    \
+  "for f in $(grep -slF \"CLOUDSANDBOX_RUN=$1\" /proc/[0-9]*/environ); do "                        \
+  "f=${f#/proc/}; p=\"$p ${f%/environ}\"; done; "                                                  \
+  "[ \"$p\" ] || return 0; kill -STOP $p; kill -9 $p; n=$((n+1)); sleep 0.02; done; return 1; }\n"
+
+/* A variable PATH of the command must not keep the program from finding its own tools. */
+#define PROLOGUE                                                                                   \
+  "exec 2>/dev/null; P=$PATH; PATH=/usr/local/bin:/usr/bin:/bin:$P; "                              \
+  "d=/tmp/.cloudsandbox-$1\n"
+
+/* size FILE; part FILE FROM COUNT */
+#define PARTS                                                                                      \
+  "size() { if [ -s \"$1\" ]; then echo $(($(wc -c <\"$1\"))); else echo 0; fi; }\n"               \
+  "part() { if [ $3 -gt 0 ]; then tail -c +$(($2+1)) \"$1\" | head -c $3 | base64 | "              \
+  "tr -d \"\\n\"; fi; echo; }\n"
+
+/* $1 tag, $2 limit in seconds or 0, $3 head, $4 tail, $5 1: both outputs in one file,
+ * $6 1: keep what does not fit, $7 what the shell does with the command's file, $8 1: there is
+ * input. The text is on descriptor 3, the input on 4.
+ *
+ * The timer is a process of its own, ended through its trap: nothing sleeps on behind a command
+ * that was quick. Where sleep takes no fractions the limit is a little longer. The command itself
+ * runs in the foreground: in the background a shell would take its SIGINT away.
+ *
+ * Outputs are pipes, as programs expect: writing to /dev/stderr would cut a file off. When the
+ * command has ended, what stands in the pipes is waited for; a process that it has left behind and
+ * that holds them is not. */
+static const char run_program[] = PROLOGUE
+    "mkdir -m 700 \"$d\" && base64 -d <&3 >\"$d/cmd\" && : >\"$d/err\" && "
+    "{ [ $8 = 0 ] || base64 -d <&4 >\"$d/in\"; } || "
+    "{ rm -rf \"$d\"; printf \"\\n%s unstored 0 1 0 0\\n\\n\\n\\n\\n%s end\\n\" $1 $1; exit; }\n"
+    "exec 3<&- 4<&-\n" ENDED PARTS "i=/dev/null; [ $8 = 0 ] || i=$d/in\n"
+    "s=$(command -v setsid)\n"
+    "run() { ( if [ $5 = 1 ]; then exec >\"$d/o\" 2>&1; else exec >\"$d/o\" 2>\"$d/e\"; fi; "
+    "export CLOUDSANDBOX_RUN=$1 PATH=\"$P\"; exec $s /bin/sh -c \"$7\" \"$d/cmd\" <\"$i\" ); }\n"
+    "store() { { cat <\"$d/$1\" >\"$d/$2\"; : >\"$d/$1.end\"; } >/dev/null & }\n"
+    "t=; c=137\n"
+    "if [ ! -e \"$d.stop\" ]; then\n"
+    "if [ $2 != 0 ]; then ( sleep $2 & s=$!; trap \"kill $s; exit\" TERM; : >\"$d/timer\"; "
+    "wait $s || { sleep $((${2%.*}+1)) & s=$!; wait $s; }; "
+    ": >\"$d/late\"; ended $1 ) >/dev/null & t=$!; fi\n"
+    "mkfifo \"$d/o\" \"$d/e\"; store o out\n"
+    "if [ $5 = 1 ]; then : >\"$d/e.end\"; else store e err; fi\n"
+    "run \"$@\"; c=$?; echo $c >\"$d/code\"\n"
+    "if [ \"$t\" ]; then while [ -d \"$d\" ] && [ ! -e \"$d/timer\" ]; do :; done; "
+    "kill $t; fi\n"
+    "n=0; until [ -e \"$d/o.end\" ] && [ -e \"$d/e.end\" ] || [ $n -gt 320 ]; do "
+    "n=$((n+1)); [ $n -lt 300 ] || sleep 0.01; done\n"
+    "fi\n"
+    "e=ran; [ -e \"$d.stop\" ] && e=stopped; [ -e \"$d/late\" ] && e=late\n"
+    "g=0; [ $e = ran ] || { ended $1 && g=1; }\n"
+    "a=$(size \"$d/out\"); b=$(size \"$d/err\")\n"
+    "show() { if [ $2 -gt $(($3+$4)) ]; then part \"$1\" 0 $3; part \"$1\" $(($2-$4)) $4; "
+    "else part \"$1\" 0 $2; echo; fi; }\n"
+    "printf \"\\n%s %s %s %s %s %s\\n\" $1 $e $c $g $a $b\n"
+    "show \"$d/out\" $a $3 $4; show \"$d/err\" $b $3 $4\n"
+    "printf \"%s end\\n\" $1\n"
+    "m=$(($3+$4)); [ $6 = 1 ] && { [ $a -gt $m ] || [ $b -gt $m ]; } || rm -rf \"$d\" \"$d.stop\"";
+
+/* $1 tag, $2 and $3 offsets, $4 most, $5 1: the command is over. */
+static const char fetch_program[] = PROLOGUE PARTS
+    "n=0; while a=$(size \"$d/out\"); b=$(size \"$d/err\"); "
+    "[ $5 = 0 ] && [ $n -lt 40 ] && [ $a -le $2 ] && [ $b -le $3 ] && [ -d \"$d\" ] && "
+    "[ ! -e \"$d/code\" ]; do n=$((n+1)); sleep 0.025; done\n"
+    "x=$((a-$2)); [ $x -le $4 ] || x=$4; y=$((b-$3)); [ $y -le $4 ] || y=$4\n"
+    "printf \"\\n%s ran 0 0 %s %s\\n\" $1 $a $b\n"
+    "part \"$d/out\" $2 $x; echo; part \"$d/err\" $3 $y; echo; printf \"%s end\\n\" $1\n"
+    "[ $5 = 1 ] && [ $(($2+x)) -ge $a ] && [ $(($3+y)) -ge $b ] && rm -rf \"$d\" \"$d.stop\"\n"
+    "exit 0";
+
+/* $1 tag. The mark comes first: a command that has not begun will see it, and not begin. */
+static const char kill_program[] = PROLOGUE ENDED
+    ": >\"$d.stop\"; n=0; while [ $n -lt 100 ]; do ended $1; [ -d \"$d\" ] || break; "
+    "[ -e \"$d/code\" ] && break; n=$((n+1)); sleep 0.02; done\n"
+    "printf \"\\n%s stopped 0 1 0 0\\n\\n\\n\\n\\n%s end\\n\" $1 $1";
+
+/* What the shell does with the file of the command, $0. */
+#define RUN_SHELL ". \"$0\""
+#define RUN_PYTHON "exec python3 -u - <\"$0\""
+#define RUN_NODE "exec node - <\"$0\""
+/* The input is for the code. */
+#define RUN_PYTHON_WITH_INPUT "exec python3 -u -c \"$(cat \"$0\")\""
+#define RUN_NODE_WITH_INPUT "exec node -e \"$(cat \"$0\")\""
+
+/* ---- writing -------------------------------------------------------------------------------- */
+
+/* Strict quoting for /bin/sh: the only one there is. */
+static void put_quoted(sbx_buf *out, sbx_slice text) {
+  sbx_buf_append_char(out, '\'');
+  while (text.len > 0) {
+    size_t plain = sbx_slice_find(text, '\'');
+    sbx_buf_append(out, text.ptr, plain);
+    if (plain < text.len)
+      sbx_buf_append_str(out, "'\\''");
+    text = sbx_slice_skip(text, plain + 1);
+  }
+  sbx_buf_append_char(out, '\'');
+}
+
+/* exec /bin/sh -c PROGRAM cloudsandbox TAG */
+static void put_program(sbx_buf *out, const char *program, const char *tag) {
+  sbx_buf_append_str(out, "exec /bin/sh -c '");
+  sbx_buf_append_str(out, program);
+  sbx_buf_append_str(out, "' cloudsandbox ");
+  sbx_buf_append_str(out, tag);
+}
+
+/* The lines of a here-document; its end cannot stand in base64. */
+static void put_document(sbx_buf *out, sbx_slice bytes) {
+  sbx_base64_encode(out, bytes);
+  sbx_buf_append_str(out, "\n.\n");
+}
+
+static const char *how_to_run(const sbx_exec_spec *spec) {
+  bool input = spec->stdin_bytes.len > 0;
+  if (spec->kind != SBX_EXEC_CODE)
+    return RUN_SHELL;
+  if (spec->language == SBX_LANG_PYTHON)
+    return input ? RUN_PYTHON_WITH_INPUT : RUN_PYTHON;
+  return input ? RUN_NODE_WITH_INPUT : RUN_NODE;
+}
+
+static void put_command_text(sbx_buf *out, const sbx_exec_spec *spec) {
+  sbx_buf line;
+  if (spec->kind != SBX_EXEC_ARGV) {
+    put_document(out, spec->text);
+    return;
+  }
+  sbx_buf_init(&line, MAX_TEXT);
+  sbx_buf_append_str(&line, "exec");
+  for (size_t i = 0; i < spec->argc; i++) {
+    sbx_buf_append_char(&line, ' ');
+    put_quoted(&line, spec->argv[i]);
+  }
+  if (line.error == SBX_OK)
+    put_document(out, sbx_buf_slice(&line));
+  else if (out->error == SBX_OK)
+    out->error = line.error;
+  sbx_buf_deinit(&line);
+}
+
+/* Old daemons take no variables, and have their working directory in another field. */
+static void put_exports(sbx_buf *out, const sbx_session *session, const sbx_exec_spec *spec) {
+  for (size_t i = 0; session->old_env && i < spec->env_count; i++) {
+    sbx_buf_append_str(out, "export ");
+    sbx_buf_append_slice(out, spec->env[i].name);
+    sbx_buf_append_char(out, '=');
+    put_quoted(out, spec->env[i].value);
+    sbx_buf_append_char(out, '\n');
+  }
+}
+
+static void put_run(sbx_buf *out, const sbx_exec_spec *spec, const char *tag,
+                    sbx__daytona_share share, bool keep) {
+  unsigned long long limit =
+      spec->timeout_ms == SBX_NO_TIMEOUT ? 0 : (unsigned long long)spec->timeout_ms;
+  put_program(out, run_program, tag);
+  sbx_buf_appendf(out, " %llu", limit / 1000);
+  if (limit % 1000 != 0)
+    sbx_buf_appendf(out, ".%03llu", limit % 1000);
+  sbx_buf_appendf(out, " %zu %zu %d %d '", share.head, share.tail, spec->merge_streams ? 1 : 0,
+                  keep ? 1 : 0);
+  sbx_buf_append_str(out, how_to_run(spec));
+  sbx_buf_appendf(out, "' %d 3<<'.' 4<<'.'\n", spec->stdin_bytes.len > 0 ? 1 : 0);
+  put_command_text(out, spec);
+  put_document(out, spec->stdin_bytes);
+}
+
+/* For daemons that split the text into words by themselves: quotes, but no shell. */
+static void wrap_for_old_shell(sbx_buf *out, sbx_slice text) {
+  sbx_buf_append_str(out, "sh -c \"echo '");
+  sbx_base64_encode(out, text);
+  sbx_buf_append_str(out, "' | base64 -d | sh\"");
+  if (out->error == SBX_OK && out->len > MAX_ARGUMENT)
+    out->error = SBX_ETOOBIG;
+}
+
+/* {"command": ..., "cwd": ..., "envs": ..., "timeout": ...} */
+static int put_request(sbx_buf *out, const sbx_session *session, sbx_buf *text,
+                       const sbx_exec_spec *spec, uint64_t limit_s) {
+  sbx_json_out json;
+  sbx_buf wrapped;
+  sbx_buf_init(&wrapped, MAX_TEXT);
+  sbx_buf_init(out, MAX_TEXT);
+  if (session->old_shell && text->error == SBX_OK)
+    wrap_for_old_shell(&wrapped, sbx_buf_slice(text));
+  sbx_json_out_init(&json, out);
+  sbx_json_begin_object(&json);
+  sbx_json_put_name(&json, sbx_slice_str("command"));
+  sbx_json_put_string(&json, sbx_buf_slice(session->old_shell ? &wrapped : text));
+  if (limit_s > 0 && limit_s <= UINT32_MAX) {
+    sbx_json_put_name(&json, sbx_slice_str("timeout"));
+    sbx_json_put_int(&json, (int64_t)limit_s);
+  }
+  if (spec != NULL) {
+    sbx_buf dir;
+    sbx_buf_init(&dir, SBX__DAYTONA_URL_MAX);
+    sbx__daytona_absolute(&dir, session, spec->cwd);
+    if (dir.len > 0) {
+      sbx_json_put_name(&json, sbx_slice_str("cwd"));
+      sbx_json_put_string(&json, sbx_buf_slice(&dir));
+    }
+    if (dir.error != SBX_OK && wrapped.error == SBX_OK)
+      wrapped.error = dir.error;
+    sbx_buf_deinit(&dir);
+  }
+  if (spec != NULL && spec->env_count > 0 && !session->old_env) {
+    sbx_json_put_name(&json, sbx_slice_str("envs"));
+    sbx_json_begin_object(&json);
+    for (size_t i = 0; i < spec->env_count; i++) {
+      sbx_json_put_name(&json, spec->env[i].name);
+      sbx_json_put_string(&json, spec->env[i].value);
+    }
+    sbx_json_end_object(&json);
+  }
+  sbx_json_end_object(&json);
+  int rc = text->error != SBX_OK ? text->error : wrapped.error;
+  if (rc != SBX_OK && out->error == SBX_OK)
+    out->error = rc;
+  sbx_buf_deinit(&wrapped);
+  sbx_buf_deinit(text);
+  return out->error;
+}
+
+int sbx__daytona_write_command(sbx_buf *out, const sbx_session *session, const sbx_exec_spec *spec,
+                               const char *tag, sbx__daytona_share share, bool keep) {
+  sbx_buf text;
+  uint64_t limit_s = 0;
+  if (spec->timeout_ms != SBX_NO_TIMEOUT)
+    limit_s = (spec->timeout_ms + 999) / 1000 + TOOLBOX_GRACE_S;
+  sbx_buf_init(&text, MAX_TEXT);
+  put_exports(&text, session, spec);
+  put_run(&text, spec, tag, share, keep);
+  return put_request(out, session, &text, spec, limit_s);
+}
+
+int sbx__daytona_write_fetch(sbx_buf *out, const sbx_session *session, const char *tag,
+                             const uint64_t at[2], size_t most, bool last) {
+  sbx_buf text;
+  sbx_buf_init(&text, MAX_TEXT);
+  put_program(&text, fetch_program, tag);
+  sbx_buf_appendf(&text, " %llu %llu %zu %d </dev/null\n", (unsigned long long)at[0],
+                  (unsigned long long)at[1], most, last ? 1 : 0);
+  return put_request(out, session, &text, NULL, FETCH_LIMIT_S);
+}
+
+int sbx__daytona_write_kill(sbx_buf *out, const sbx_session *session, const char *tag) {
+  sbx_buf text;
+  sbx_buf_init(&text, MAX_TEXT);
+  put_program(&text, kill_program, tag);
+  sbx_buf_append_str(&text, " </dev/null\n");
+  return put_request(out, session, &text, NULL, KILL_LIMIT_S);
+}
+
+/* ---- reading -------------------------------------------------------------------------------- */
+
+void sbx__daytona_report_init(sbx__daytona_report *report) {
+  *report = (sbx__daytona_report){.end = SBX__DAYTONA_RAN};
+  for (int i = 0; i < 2; i++) {
+    sbx_buf_init(&report->head[i], MAX_TEXT);
+    sbx_buf_init(&report->tail[i], MAX_TEXT);
+  }
+}
+
+void sbx__daytona_report_deinit(sbx__daytona_report *report) {
+  for (int i = 0; i < 2; i++) {
+    sbx_buf_deinit(&report->head[i]);
+    sbx_buf_deinit(&report->tail[i]);
+  }
+}
+
+static sbx_slice next_line(sbx_slice *rest) {
+  size_t end = sbx_slice_find(*rest, '\n');
+  sbx_slice line = sbx_slice_of(rest->ptr, end);
+  *rest = sbx_slice_skip(*rest, end + 1);
+  return line;
+}
+
+static sbx_slice next_word(sbx_slice *rest) {
+  size_t end = sbx_slice_find(*rest, ' ');
+  sbx_slice word = sbx_slice_of(rest->ptr, end);
+  *rest = sbx_slice_skip(*rest, end + 1);
+  return word;
+}
+
+static bool next_number(sbx_slice *rest, uint64_t most, uint64_t *out) {
+  sbx_slice word = next_word(rest);
+  uint64_t value = 0;
+  if (word.len == 0 || word.len > 18)
+    return false;
+  for (size_t i = 0; i < word.len; i++) {
+    if (!sbx_is_digit(word.ptr[i]))
+      return false;
+    value = value * 10 + (uint64_t)(word.ptr[i] - '0');
+  }
+  *out = value;
+  return value <= most;
+}
+
+static bool read_end(sbx_slice word, sbx__daytona_end *out) {
+  static const char *const names[] = {"ran", "late", "stopped", "unstored"};
+  for (size_t i = 0; i < sizeof names / sizeof *names; i++) {
+    if (!sbx_slice_eq_str(word, names[i]))
+      continue;
+    *out = (sbx__daytona_end)i;
+    return true;
+  }
+  return false;
+}
+
+/* The first line of the report; what stands before it was printed by others. */
+static bool find_report(sbx_slice *rest, sbx_slice tag, sbx__daytona_report *report) {
+  uint64_t code, gone;
+  while (rest->len > 0) {
+    sbx_slice line = next_line(rest);
+    if (!sbx_slice_starts_with(line, tag) || !sbx_slice_eq(next_word(&line), tag))
+      continue;
+    if (!read_end(next_word(&line), &report->end) || !next_number(&line, 255, &code) ||
+        !next_number(&line, 1, &gone) || !next_number(&line, UINT64_MAX, &report->size[0]) ||
+        !next_number(&line, UINT64_MAX, &report->size[1]))
+      return false;
+    report->exit_code = (int)code;
+    report->tree_gone = gone == 1;
+    return true;
+  }
+  return false;
+}
+
+static bool read_parts(sbx__daytona_report *report, sbx_slice *rest) {
+  for (int i = 0; i < 2; i++) {
+    if (sbx_base64_decode(&report->head[i], next_line(rest)) != SBX_OK ||
+        sbx_base64_decode(&report->tail[i], next_line(rest)) != SBX_OK)
+      return false;
+    if (report->head[i].len + report->tail[i].len > report->size[i])
+      return false;
+  }
+  return true;
+}
+
+int sbx__daytona_read_report(sbx__daytona_report *report, sbx_slice printed, const char *tag,
+                             sbx_err *err) {
+  sbx_slice name = sbx_slice_str(tag), rest = printed;
+  bool found = find_report(&rest, name, report);
+  if (found && read_parts(report, &rest)) {
+    sbx_slice last = next_line(&rest);
+    if (sbx_slice_eq(next_word(&last), name) && sbx_slice_eq_str(last, "end"))
+      return SBX_OK;
+  }
+  if (report->head[0].error == SBX_ENOMEM || report->head[1].error == SBX_ENOMEM)
+    return sbx_err_set(err, SBX_ENOMEM, NULL);
+  sbx_err_set(err, SBX_EPROTO,
+              found ? "daytona: the report of the command is cut off"
+                    : "daytona: the sandbox does not say how the command ended");
+  if (!found && printed.len > 0) {
+    sbx_err_append(err, ": ");
+    sbx_err_append_remote(err, printed);
+  }
+  return SBX_EPROTO;
+}
