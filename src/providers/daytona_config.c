@@ -116,9 +116,13 @@ static int read_credentials(sbx_config *config, const sbx_json *options, sbx_err
     rc = sbx_remote_text(&jwt, options, "jwtToken", err);
   if (rc == SBX_OK)
     rc = sbx_remote_text(&organization, options, "organizationId", err);
-  if (rc == SBX_OK && key == NULL && jwt == NULL)
-    rc =
-        sbx_err_set(err, SBX_EKEY, "missing API key: give apiKey, or jwtToken with organizationId");
+  if (rc == SBX_OK)
+    rc = sbx_remote_bool(&late, options, "lateAuth", err);
+  config->keyless = key == NULL && jwt == NULL;
+  if (rc == SBX_OK && config->keyless && late)
+    goto done;
+  if (rc == SBX_OK && config->keyless)
+    rc = sbx_err_set(err, SBX_EKEY, SBX__DAYTONA_NO_KEY);
   if (rc == SBX_OK && key == NULL && organization == NULL)
     rc = sbx_err_set(err, SBX_EKEY, "a jwtToken needs the organizationId, too");
   const char *secret = key != NULL ? key : jwt;
