@@ -105,16 +105,17 @@ bool sbx__http_can_share_prior(const sbx_curl *curl) {
 }
 
 static int apply_version(const sbx_http_client *client, const sbx_curl *curl, CURL *easy,
-                         sbx_err *err) {
+                         bool https, sbx_err *err) {
   long version = CURL_HTTP_VERSION_1_1;
   if (client->version == SBX_HTTP_2_PRIOR && !curl->has_http2)
     return sbx_err_set(err, SBX_ELIBRARY, "this service needs a libcurl with HTTP/2");
   if (client->version == SBX_HTTP_2_PRIOR)
     version = CURL_HTTP_VERSION_2_PRIOR_KNOWLEDGE;
-  else if (client->version == SBX_HTTP_2 && curl->has_http2)
+  else if (client->version == SBX_HTTP_2 && curl->has_http2 && https)
     version = CURL_HTTP_VERSION_2TLS;
   curl->easy_setopt(easy, CURLOPT_HTTP_VERSION, version);
-  /* Requests that start together wait for the first one's connection and share it. */
+  /* Requests that start together wait for the first one's connection and share it. Not without TLS:
+   * there the first answer would have to tell which version it is, and it may never come. */
   if (version != CURL_HTTP_VERSION_1_1)
     curl->easy_setopt(easy, CURLOPT_PIPEWAIT, 1L);
   if (version == CURL_HTTP_VERSION_2_PRIOR_KNOWLEDGE && !sbx__http_can_share_prior(curl)) {
@@ -128,7 +129,7 @@ int sbx__http_client_apply(sbx_http_client *client, const sbx_curl *curl, CURL *
                            sbx_err *err) {
   if (apply_proxy(client, curl, easy, https) != CURLE_OK)
     return sbx_err_set(err, SBX_EINVAL, "the proxy's URL cannot be used");
-  int code = apply_version(client, curl, easy, err);
+  int code = apply_version(client, curl, easy, https, err);
   if (code != SBX_OK)
     return code;
   if (client->unix_socket != NULL &&

@@ -109,7 +109,8 @@ typedef struct sbx__e2b_request {
   /* Into a sandbox only: */
   int port;          /* 0: SBX__E2B_ENVD_PORT */
   bool as_root;      /* else as the template's default user */
-  bool stream;       /* a streaming call of the process service */
+  bool rpc;          /* a call of one of the daemon's Connect services */
+  bool stream;       /* whose reply is a stream */
   uint64_t limit_ms; /* of that; 0: none */
 } sbx__e2b_request;
 
@@ -237,12 +238,17 @@ int sbx__e2b_command_killer(sbx_buf *request, const char *token);
 
 sbx_op *sbx__e2b_exec(sbx_session *session, const sbx_exec_spec *spec, sbx_output *out,
                       sbx_exec_status *status, sbx_op_done done, void *arg);
-/* Takes note that the tree of `exec`, an op of sbx__e2b_exec(), is about to be killed. Gives its
- * token, and the id of its first process in *pid, 0 when unknown. */
-const char *sbx__e2b_exec_kill(sbx_op *exec, int64_t *pid);
+/* The tree of `exec`, an op of sbx__e2b_exec(), is about to be killed by somebody who keeps `exec`
+ * in *killer; that becomes NULL when `exec` has ended. Gives the token, and the id of the first
+ * process, 0 when unknown. */
+const char *sbx__e2b_exec_begin_kill(sbx_op *exec, sbx_op **killer, int64_t *pid);
+/* Nothing is left of it: it ends soon, also when its stream does not. */
+void sbx__e2b_exec_tree_gone(sbx_op *exec);
+/* The killer goes. */
+void sbx__e2b_exec_end_kill(sbx_op *exec);
 
 sbx_op *sbx__e2b_kill(sbx_session *session, sbx_op *exec, sbx_op_done done, void *arg);
-/* Success: no process marked with `token` is left. `pid` may be 0. */
+/* Success: no process marked with `token` is left. `pid` as above. */
 sbx_op *sbx__e2b_kill_tree(sbx_session *session, const char *token, int64_t pid, sbx_op_done done,
                            void *arg);
 

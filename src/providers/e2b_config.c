@@ -341,7 +341,7 @@ void sbx__e2b_config_free(sbx_config *config) {
 
 int sbx__e2b_configure(sbx_config **out, sbx_loop *loop, const sbx_json *options, sbx_err *err) {
   static const char *const names[] = {
-      "apiKey",     "domain",    "baseURL",  "sandboxUrl", "template",  "lifetimeSeconds",
+      "apiKey",     "domain",    "baseURL", "sandboxUrl", "template",  "lifetimeSeconds",
       "metadata",   "env",       "network", "secure",     "autoPause", "allowInternetAccess",
       "autoResume", "sandboxId", "owned",   "headers",    "proxy",     "interpreter",
       "ca",         "debug",     NULL};

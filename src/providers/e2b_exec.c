@@ -13,7 +13,7 @@
 #include "core/err.h"
 #include "core/rand.h"
 
-enum { DRAIN_MS = 500 };
+enum { DRAIN_MS = 500 }; /* for what a stream still holds when the command has ended */
 
 typedef struct exec_op exec_op;
 
@@ -37,12 +37,16 @@ struct exec_op {
   sbx_timer drain;
   bool keeps_alive; /* the sandbox */
   bool killed;      /* somebody kills the tree already */
+  sbx_op **killer;  /* where that keeps this op */
 };
 
 /* ---- the end -------------------------------------------------------------------------------- */
 
 static void let_go(exec_op *x) {
   sbx_timer_stop(&x->drain);
+  if (x->killer != NULL)
+    *x->killer = NULL;
+  x->killer = NULL;
   if (x->keeps_alive)
     sbx__e2b_life_leave(x->base.session);
   x->keeps_alive = false;
@@ -105,16 +109,24 @@ static void end_tree(exec_op *x, int64_t pid) {
 
 static void take_end(exec_op *x, const sbx__e2b_end *end) {
   sbx_exec_status *status = x->status;
-  if (!end->ended) {
-    status->exit_code = x->streams[0].trailer.exit_code;
-  } else if (end->exited) {
-    status->exit_code = end->exit_code;
-  } else {
+  if (end->ended && !end->exited) {
     status->outcome = SBX_SIGNALLED;
     status->signal_number = end->signal_number;
     status->signal_name = end->signal_name;
+  } else if (end->ended || both_lines_came(x)) {
+    status->exit_code = end->ended ? end->exit_code : x->streams[0].trailer.exit_code;
+  } else { /* its tree was killed */
+    status->outcome = SBX_SIGNALLED;
+    status->signal_number = 9;
+    status->signal_name = "SIGKILL";
   }
   finish(x, NULL);
+}
+
+/* Killed before it was started. */
+static void end_unstarted(exec_op *x) {
+  static const sbx__e2b_end nothing;
+  take_end(x, &nothing);
 }
 
 static bool ended_by_limit(const exec_op *x, const sbx__e2b_end *end) {
@@ -130,9 +142,9 @@ static void on_process_done(sbx_op *op, void *arg) {
   x->status->started = end->may_have_run;
   sbx__e2b_trailer_end(&x->streams[0].trailer);
   sbx__e2b_trailer_end(&x->streams[1].trailer);
-  if (ended_by_limit(x, end))
+  if (ended_by_limit(x, end) && !x->status->tree_gone)
     end_tree(x, end->pid);
-  else if (end->ended || both_lines_came(x))
+  else if (end->ended || both_lines_came(x) || x->status->tree_gone)
     take_end(x, end);
   else
     finish(x, &op->err);
@@ -157,6 +169,8 @@ static void on_drain(sbx_timer *timer) {
   exec_op *x = (exec_op *)(void *)((char *)timer - offsetof(exec_op, drain));
   if (is_running(x))
     sbx__e2b_process_leave(x->base.steps.request);
+  else if (x->started_at_ms == 0)
+    end_unstarted(x);
 }
 
 /* ---- start ---------------------------------------------------------------------------------- */
@@ -182,6 +196,8 @@ static void on_uploaded(sbx_op *op, void *arg) {
     return;
   if (op->err.code != SBX_OK)
     finish(x, &op->err);
+  else if (x->killed)
+    end_unstarted(x);
   else if (x->uploads[0] == NULL && x->uploads[1] == NULL)
     run(x);
 }
@@ -231,9 +247,25 @@ sbx_op *sbx__e2b_exec(sbx_session *session, const sbx_exec_spec *spec, sbx_outpu
   return &x->base.steps.op;
 }
 
-const char *sbx__e2b_exec_kill(sbx_op *op, int64_t *pid) {
+/* ---- the killer's side ---------------------------------------------------------------------- */
+
+const char *sbx__e2b_exec_begin_kill(sbx_op *op, sbx_op **killer, int64_t *pid) {
   exec_op *x = (exec_op *)(void *)op;
-  *pid = is_running(x) ? sbx__e2b_process_end(x->base.steps.request)->pid : 0;
+  *pid = x->started_at_ms == 0 ? -1 : 0;
+  if (is_running(x))
+    *pid = sbx__e2b_process_end(x->base.steps.request)->pid;
   x->killed = true;
+  x->killer = killer;
   return x->token;
+}
+
+void sbx__e2b_exec_tree_gone(sbx_op *op) {
+  exec_op *x = (exec_op *)(void *)op;
+  x->status->tree_gone = true;
+  if (!x->drain.armed)
+    sbx_timer_start(&x->drain, DRAIN_MS);
+}
+
+void sbx__e2b_exec_end_kill(sbx_op *op) {
+  ((exec_op *)(void *)op)->killer = NULL;
 }

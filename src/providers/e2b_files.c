@@ -343,7 +343,8 @@ sbx_op *sbx__e2b_list(sbx_session *session, size_t max_entries, sbx_listing *out
                               .take_body = &body,
                               .repeatable = true,
                               .timeout_ms = SBX_NO_TIMEOUT,
-                              .max_bytes = most_bytes(max_entries)};
+                              .max_bytes = most_bytes(max_entries),
+                              .rpc = true};
   if (body.error == SBX_OK)
     sbx__e2b_to_sandbox(&l->base, &request, on_listed);
   else

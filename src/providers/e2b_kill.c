@@ -12,6 +12,7 @@
 enum {
   KILLER_LIMIT_MS = 4000,
   KILLER_DEADLINE_MS = 5000, /* also when the service does not keep the limit */
+  AGAIN_MS = 300,
   MAX_BODY = 256
 };
 
@@ -34,7 +35,8 @@ static void send_signal(sbx_session *session, int64_t pid) {
                               .content_type = "application/json",
                               .take_body = &body,
                               .repeatable = true,
-                              .timeout_ms = KILLER_LIMIT_MS};
+                              .timeout_ms = KILLER_LIMIT_MS,
+                              .rpc = true};
   if (body.error == SBX_OK)
     sbx__e2b_to_sandbox(op, &request, on_signal_reply);
   else
@@ -72,14 +74,59 @@ sbx_op *sbx__e2b_kill_tree(sbx_session *session, const char *token, int64_t pid,
   if (process != NULL)
     sbx_op_set_deadline(process, KILLER_DEADLINE_MS);
   sbx_buf_deinit(&request);
-  if (pid != 0)
+  if (pid > 0)
     send_signal(session, pid);
   sbx__e2b_op_wait(k, process);
   return &k->steps.op;
 }
 
-sbx_op *sbx__e2b_kill(sbx_session *session, sbx_op *exec, sbx_op_done done, void *arg) {
+/* ---- the kill of an exec -------------------------------------------------------------------- */
+
+typedef struct kill_op {
+  sbx__e2b_op base;
+  sbx_op *exec; /* NULL when it has ended */
   int64_t pid;
-  const char *token = sbx__e2b_exec_kill(exec, &pid);
-  return sbx__e2b_kill_tree(session, token, pid, done, arg);
+} kill_op;
+
+static void release_kill(sbx_steps *steps) {
+  kill_op *k = (kill_op *)(void *)steps;
+  if (k->exec != NULL)
+    sbx__e2b_exec_end_kill(k->exec);
+}
+
+static void kill_now(sbx_steps *steps);
+
+static void on_tree_killed(sbx_op *op, void *arg) {
+  kill_op *k = arg;
+  k->base.steps.request = NULL;
+  if (op->err.code != SBX_OK) {
+    sbx_steps_finish(&k->base.steps, &op->err);
+  } else if (k->exec != NULL && k->pid == 0) {
+    /* It was asked to start, and may do so only now. */
+    sbx_steps_wait(&k->base.steps, AGAIN_MS, kill_now);
+  } else {
+    if (k->exec != NULL)
+      sbx__e2b_exec_tree_gone(k->exec);
+    sbx_steps_finish(&k->base.steps, NULL);
+  }
+}
+
+static void kill_now(sbx_steps *steps) {
+  kill_op *k = (kill_op *)(void *)steps;
+  if (k->exec == NULL) {
+    sbx_steps_finish(steps, NULL);
+    return;
+  }
+  const char *token = sbx__e2b_exec_begin_kill(k->exec, &k->exec, &k->pid);
+  sbx__e2b_op_wait(&k->base, sbx__e2b_kill_tree(k->base.session, token, k->pid, on_tree_killed, k));
+}
+
+sbx_op *sbx__e2b_kill(sbx_session *session, sbx_op *exec, sbx_op_done done, void *arg) {
+  kill_op *k = sbx__e2b_op_new(sizeof *k, session, done, arg);
+  if (k == NULL)
+    return NULL;
+  k->exec = exec;
+  k->base.steps.release = release_kill;
+  kill_now(&k->base.steps);
+  return &k->base.steps.op;
 }

@@ -282,6 +282,7 @@ static void send_request(process *p, const sbx__e2b_process_spec *spec) {
                                 .on_bytes = on_bytes,
                                 .consumer = p,
                                 .as_root = spec->as_root,
+                                .rpc = true,
                                 .stream = true,
                                 .limit_ms = p->limit_ms};
     sbx__e2b_to_sandbox(&p->base, &request, on_stream_end);

@@ -91,9 +91,7 @@ void sbx__e2b_to_api(sbx__e2b_op *op, const sbx__e2b_request *request, sbx_steps
 
 /* Streaming calls: how long the command may take, and how often a silent one gives a sign. */
 static int add_stream(sbx_headers *headers, const sbx__e2b_request *request) {
-  int rc = add(headers, "connect-protocol-version", "1");
-  if (rc == SBX_OK)
-    rc = add_number(headers, "keepalive-ping-interval", KEEP_ALIVE_PING_S);
+  int rc = add_number(headers, "keepalive-ping-interval", KEEP_ALIVE_PING_S);
   if (rc == SBX_OK && request->limit_ms > 0)
     rc = add_number(headers, "connect-timeout-ms", request->limit_ms);
   return rc;
@@ -125,6 +123,8 @@ static int add_sandbox(sbx_headers *headers, const sbx_session *session,
     rc = add(headers, "e2b-traffic-access-token", session->traffic_token);
   if (rc == SBX_OK && !code)
     rc = add_user(headers, session, request->as_root);
+  if (rc == SBX_OK && request->rpc)
+    rc = add(headers, "connect-protocol-version", "1");
   if (rc == SBX_OK && request->stream)
     rc = add_stream(headers, request);
   return rc;
