@@ -82,17 +82,36 @@ static sbx_liveness liveness_of(const sbx_session *session, const sbx_json *sand
   return SBX_LIVENESS_UNKNOWN;
 }
 
+static void on_removed(sbx_steps *steps, sbx_http *reply) {
+  (void)reply;
+  sbx_steps_finish(steps, NULL);
+}
+
+/* One that has failed is of no use any more, but it is still there. */
+static void remove_failed(probe_op *probe) {
+  const sbx_config *config = probe->session->config;
+  sbx_buf url;
+  sbx__daytona_api_url(&url, config, probe->session->id, "");
+  sbx__daytona_send(&probe->steps, config, "DELETE", &url, NULL, true, on_removed);
+}
+
 static void on_probed(sbx_steps *steps, sbx_http *reply) {
   probe_op *probe = (probe_op *)(void *)steps;
   sbx_json_doc *doc = NULL;
   sbx_err err;
+  bool failed = false;
   int rc = sbx__daytona_check(&err, reply, "look at the sandbox");
-  if (rc == SBX_ENOTFOUND && reply->status == 404 && !sbx__daytona_no_route(reply))
+  if (rc == SBX_ENOTFOUND && reply->status == 404 && !sbx__daytona_no_route(reply)) {
     *probe->out = SBX_GONE;
-  else if (rc == SBX_OK && sbx_json_parse(&doc, sbx_buf_slice(&reply->body), NULL) == SBX_OK)
+  } else if (rc == SBX_OK && sbx_json_parse(&doc, sbx_buf_slice(&reply->body), NULL) == SBX_OK) {
     *probe->out = liveness_of(probe->session, sbx_json_root(doc));
+    failed = sbx__daytona_state_of(sbx_json_root(doc)) == SBX__DAYTONA_FAILED;
+  }
   sbx_json_free(doc, true);
-  sbx_steps_finish(steps, NULL);
+  if (failed && probe->session->config->owned)
+    remove_failed(probe);
+  else
+    sbx_steps_finish(steps, NULL);
 }
 
 static sbx_op *probe_session(sbx_session *session, sbx_liveness *out, sbx_op_done done, void *arg) {

@@ -1,0 +1,176 @@
+// What goes wrong between us and a sandbox while a command runs, and what the call then says: the
+// verdict table. A command is sent once, whatever happens.
+import assert from "node:assert/strict";
+import { describe, test } from "node:test";
+
+import { daytonaReplies } from "../emulators/daytona/replies.js";
+import { replies } from "../emulators/engine.js";
+import { rejection } from "../support/wait.js";
+import { DELETE, EXECUTE, LOOK, living, open } from "./support.js";
+
+const json = (body) => ({ instead: { status: 200, headers: { "content-type": "application/json" }, body } });
+
+/**
+ * name, what becomes of the request, then the verdict: code, whether a repeat may succeed, whether the
+ * command may have run. `state`: what the sandbox is made to be before; `looked`: the sandbox is asked for.
+ */
+const REFUSED = [
+  ["502 with an empty body", { instead: daytonaReplies.badGateway() }, "PROVIDER", true, true],
+  ["502 after the work was done", { instead: daytonaReplies.badGateway(), run: true }, "PROVIDER", true, true],
+  ["502 with a page", { instead: replies.html(502) }, "PROVIDER", true, true],
+  ["503", { instead: daytonaReplies.toolbox(503, "busy", "UNAVAILABLE") }, "PROVIDER", true, true],
+  ["504", { instead: replies.html(504) }, "PROVIDER", true, true],
+  ["500 with an empty body", { instead: { status: 500 } }, "PROVIDER", true, true],
+  ["the connection is closed", { instead: "close" }, "NETWORK", true, true],
+  ["the connection is reset", { instead: "reset" }, "NETWORK", true, true],
+  ["the answer breaks off", { stop: { after: 20, how: "drop", keepLength: true } }, "NETWORK", true, true],
+  ["half of the JSON", { edit: (body) => body.subarray(0, body.length >> 1) }, "PROTOCOL", false, true],
+  ["an empty answer", json(""), "PROTOCOL", false, true],
+  ["an empty object", json("{}"), "PROTOCOL", false, true],
+  ["an array", json("[]"), "PROTOCOL", false, true],
+  ["null", json("null"), "PROTOCOL", false, true],
+  ["a result that is no text", json('{"exitCode":0,"result":7}'), "PROTOCOL", false, true],
+  ["a result without a report", json('{"exitCode":0,"result":"hello\\n"}'), "PROTOCOL", false, true],
+  ["the shell was killed", json('{"exitCode":-1,"result":""}'), "PROTOCOL", false, true],
+  [
+    "a report that is cut off",
+    { edit: (body) => body.toString().replace(/[0-9a-f]{32} end\\n/, "") },
+    "PROTOCOL",
+    false,
+    true,
+  ],
+  ["very deep JSON", json("[".repeat(200_000)), "PROTOCOL", false, true],
+  ["a web page with 200", { instead: replies.html(200) }, "PROTOCOL", false, true],
+  ["no shell there", json('{"exitCode":-1,"result":"exec: \\"sh\\": executable file not found in $PATH"}'), "PROVIDER", true, false],
+  ["429", { instead: daytonaReplies.tooMany(1, "authenticated") }, "RATE_LIMITED", true, false],
+  ["403", { instead: daytonaReplies.toolbox(403, "forbidden") }, "FORBIDDEN", false, false],
+  ["400", { instead: daytonaReplies.toolbox(400, "bad request: no") }, "INVALID_ARG", false, false],
+  ["401 although the sandbox is there", { instead: daytonaReplies.unauthorized() }, "AUTH", false, false],
+  ["no such route", { instead: daytonaReplies.noRoute() }, "NOT_FOUND", false, false],
+  ["not started, says the runner alone", { instead: daytonaReplies.notStarted() }, "CONFLICT", true, false],
+  ["no container, says the runner alone", { instead: daytonaReplies.noContainer() }, "CONFLICT", true, false],
+];
+
+describe("a command whose request fails while the sandbox is there", { concurrency: 4 }, () => {
+  for (const [name, fault, code, retryable, mayHaveRun] of REFUSED) {
+    test(name, async (t) => {
+      const { emulator, engine, sandbox } = await open(t, {}, { onLost: "reject" });
+      await sandbox.start();
+      engine.fault(EXECUTE, fault);
+      const error = await rejection(sandbox.shell("echo once"));
+      assert.equal(error.code, `ERR_SANDBOX_${code}`, error.message);
+      assert.equal(error.retryable, retryable);
+      assert.equal(error.mayHaveRun, mayHaveRun);
+      assert.equal(error.provider, "daytona");
+      assert.match(error.message, mayHaveRun ? /may have run/ : /did not run|wait|again|forbidden|no/i);
+      assert.ok(error.message.length < 1000);
+      assert.ok(!error.message.includes(emulator.apiKey));
+      assert.equal(engine.count(EXECUTE), 1, "the command was sent once");
+      // Nothing says that the sandbox is gone: it goes on.
+      assert.equal((await sandbox.shell("echo on")).output, "on\n");
+      await sandbox.close();
+      assert.equal(engine.count(DELETE), 1);
+      assert.deepEqual(living(emulator), []);
+    });
+  }
+});
+
+/** How a sandbox goes away, and what its requests then get. */
+const GONE = [
+  ["destroyed: the runner has no container", {}, (emulator, id) => emulator.lose(id)],
+  ["destroyed: the proxy knows the key no more", { proxyCacheMs: 0 }, (emulator, id) => emulator.lose(id)],
+  ["destroyed: no runner is known", { proxyCacheMs: 0, goneStatus: 400 }, (emulator, id) => emulator.lose(id)],
+  ["in error: it is removed, too", {}, (emulator, id) => emulator.lose(id, "error")],
+  ["stopped, which ends an ephemeral one", {}, (emulator, id) => emulator.lose(id, "stopped")],
+];
+
+describe("a command whose sandbox is gone", { concurrency: 4 }, () => {
+  for (const [name, settings, lose] of GONE) {
+    test(name, async (t) => {
+      const { emulator, engine, sandbox } = await open(t, settings);
+      await sandbox.start();
+      const { sandboxId } = sandbox;
+      lose(emulator, sandboxId);
+      const looks = engine.count(LOOK);
+      const error = await rejection(sandbox.shell("echo never"));
+      assert.equal(error.code, "ERR_SANDBOX_LOST", error.message);
+      assert.equal(error.mayHaveRun, false, error.message);
+      assert.match(error.message, /gone/);
+      assert.equal(engine.count(EXECUTE), 1);
+      assert.equal(engine.count(LOOK), looks + 1);
+      assert.deepEqual(living(emulator).filter(({ state }) => state !== "stopped"), []);
+      // The next call has a sandbox of its own.
+      assert.equal((await sandbox.shell("echo new")).output, "new\n");
+      assert.notEqual(sandbox.sandboxId, sandboxId);
+    });
+
+    test(`${name}: with onLost "reject" the object is of no use any more`, async (t) => {
+      const { emulator, engine, sandbox } = await open(t, settings, { onLost: "reject" });
+      await sandbox.start();
+      lose(emulator, sandbox.sandboxId);
+      await rejection(sandbox.readFile("f"));
+      assert.equal((await rejection(sandbox.shell("echo no"))).code, "ERR_SANDBOX_LOST");
+      assert.equal(engine.count("POST /sandbox"), 1);
+    });
+  }
+
+  for (const breakAs of ["502", "eof", "reset"]) {
+    test(`in the middle of a command, seen as ${breakAs}`, async (t) => {
+      const { emulator, engine, sandbox } = await open(t, { breakAs });
+      await sandbox.start();
+      const running = rejection(sandbox.shell("sleep 20"));
+      await engine.waitFor(EXECUTE);
+      const { inside } = emulator.sandbox(sandbox.sandboxId);
+      while (inside.size === 0) await new Promise((resolve) => setImmediate(resolve));
+      emulator.lose(sandbox.sandboxId);
+      const error = await running;
+      assert.equal(error.code, "ERR_SANDBOX_LOST", error.message);
+      assert.equal(error.mayHaveRun, true);
+      assert.equal(engine.count(EXECUTE), 1);
+    });
+  }
+
+  test("stopped, but not ephemeral: it still has its files, so it is not lost", async (t) => {
+    const { emulator, sandbox } = await open(t, {}, { autoDeleteMinutes: -1 });
+    await sandbox.start();
+    emulator.lose(sandbox.sandboxId, "stopped");
+    const error = await rejection(sandbox.shell("echo never"));
+    assert.equal(error.code, "ERR_SANDBOX_CONFLICT");
+    assert.match(error.message, /not running/);
+    assert.equal(error.mayHaveRun, false);
+    await sandbox.close();
+    assert.deepEqual(living(emulator), []);
+  });
+});
+
+describe("a toolbox that does not answer", { concurrency: 4 }, () => {
+  test("the sandbox is there: timed out, in time", async (t) => {
+    const { engine, sandbox } = await open(t);
+    await sandbox.start();
+    engine.fault(EXECUTE, { instead: "hang" }, { times: Infinity });
+    const begun = performance.now();
+    const result = await sandbox.exec({ command: "echo x", timeoutSeconds: 0.2 });
+    assert.ok(performance.now() - begun < 12_000);
+    assert.equal(result.status, "timedOut");
+    assert.equal(result.exitCode, 124);
+    assert.equal(result.termination, "unknown");
+    engine.clearFaults();
+    assert.equal((await sandbox.shell("echo on")).output, "on\n");
+  });
+
+  test("the sandbox is gone: lost", async (t) => {
+    const { emulator, engine, sandbox } = await open(t);
+    await sandbox.start();
+    engine.fault(EXECUTE, { instead: "hang" }, { times: Infinity });
+    emulator.lose(sandbox.sandboxId);
+    const error = await rejection(sandbox.shell("echo x", { timeoutSeconds: 0.2 }));
+    assert.equal(error.code, "ERR_SANDBOX_LOST");
+  });
+
+  test("the toolbox's own limit came first: timed out", async (t) => {
+    const { engine, sandbox } = await open(t);
+    engine.fault(EXECUTE, { instead: daytonaReplies.toolbox(408, "command execution timeout", "REQUEST_TIMEOUT") });
+    assert.deepEqual(await sandbox.shell("echo x"), { output: "", exitCode: 124, timedOut: true });
+    assert.equal(engine.count(EXECUTE), 1);
+  });
+});
