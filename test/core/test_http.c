@@ -229,6 +229,13 @@ static void test_compression(void **state) {
   run(f, NULL, &request, &r);
   assert_error(&r, SBX_ETOOBIG, true, "1048576");
   drop(&r);
+  /* A stream is asked for as it is, and decoded when it is not. */
+  stream s = {0};
+  request = to_stream(f, "/bomb", &s);
+  run(f, NULL, &request, &r);
+  assert_ok(&r, 200);
+  assert_int_equal(s.bytes, 8 << 20);
+  drop(&r);
 }
 
 static void test_size_limits(void **state) {

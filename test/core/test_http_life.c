@@ -217,6 +217,25 @@ static void test_many_at_a_time_beside_a_slow_one(void **state) {
   free(r);
 }
 
+/* Whoever may speak HTTP/2 waits for a connection that can be shared; without TLS there is none. */
+static void test_a_silent_service_holds_no_other_request(void **state) {
+  fixture *f = *state;
+  sbx_http_options options = {.version = SBX_HTTP_2};
+  sbx_http_client *client = new_client(&options);
+  reply silent = {0}, r = {0};
+  sbx_http_request request = to(f, "GET", server.http, "/never");
+  sbx_op *op = start(f, client, &request, &silent);
+  request = to(f, "GET", server.http, "/small");
+  run(f, client, &request, &r);
+  assert_ok(&r, 200);
+  assert_int_equal(silent.done, 0);
+  sbx_op_abort(op, SBX_ECANCELED);
+  wait_for(f, &silent);
+  drop(&silent);
+  drop(&r);
+  sbx_http_client_free(client);
+}
+
 /* How many connected TCP sockets a child process would get. */
 static int inherited_sockets(void) {
   int found = 0;
@@ -333,6 +352,7 @@ int main(void) {
       HTTP_TEST(test_connections_are_kept),
       HTTP_TEST(test_at_most_once),
       HTTP_TEST(test_many_at_a_time_beside_a_slow_one),
+      HTTP_TEST(test_a_silent_service_holds_no_other_request),
       HTTP_TEST(test_sockets_are_not_inherited),
       HTTP_TEST(test_unix_socket),
       HTTP_TEST(test_every_allocation_may_fail),
