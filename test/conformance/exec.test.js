@@ -253,12 +253,12 @@ for (const provider of providers) {
       const sandbox = world.make();
       for (const name of ["A;touch pwned;B", "A=B", "", "1A", "$(id)", "A\nB", "A B", "A\u0000B"]) {
         for (const call of [
-          sandbox.shell("true", { env: { [name]: "x" } }),
-          sandbox.run("1", { env: { [name]: "x" } }),
-          sandbox.exec({ command: "true", env: { [name]: "x" } }),
+          () => sandbox.shell("true", { env: { [name]: "x" } }),
+          () => sandbox.run("1", { env: { [name]: "x" } }),
+          () => sandbox.exec({ command: "true", env: { [name]: "x" } }),
         ]) {
           assert.equal(
-            (await rejection(call)).code,
+            (await rejection(call())).code,
             "ERR_SANDBOX_INVALID_ARG",
             JSON.stringify(name),
           );

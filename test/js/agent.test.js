@@ -228,8 +228,14 @@ describe("remote", () => {
     await agent.start();
     const reason = new Error("stopped");
     const options = { signal: AbortSignal.abort(reason) };
-    for (const call of [agent.run("1", options), agent.shell("c", options), agent.readFile("f", "utf8", options), agent.writeFile("f", "", "utf8", options)]) {
-      assert.equal(await rejection(call), reason);
+    const aborted = [
+      () => agent.run("1", options),
+      () => agent.shell("c", options),
+      () => agent.readFile("f", "utf8", options),
+      () => agent.writeFile("f", "", "utf8", options),
+    ];
+    for (const call of aborted) {
+      assert.equal(await rejection(call()), reason);
     }
     assert.deepEqual(calls, [["start"]]);
   });

@@ -301,8 +301,8 @@ describe("unix-local files", { concurrency: 4 }, () => {
     const agent = await start(t);
     const folder = await folderOf(agent);
     for (const name of ["../x", "a/../../x", "/etc/passwd", `${folder}-other/x`]) {
-      for (const call of [agent.readFile(name), agent.writeFile(name, "x")]) {
-        const error = await rejection(call);
+      for (const call of [() => agent.readFile(name), () => agent.writeFile(name, "x")]) {
+        const error = await rejection(call());
         assert.equal(error.name, "PathSecurityError", name);
         assert.match(error.message, /traversal/);
       }
