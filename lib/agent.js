@@ -8,25 +8,29 @@
 import { SandboxError } from "./errors.js";
 import {
   asyncDispose,
+  checkBase64,
   checkEncoding,
   checkEnv,
   checkEnvNames,
   checkInteger,
   checkNames,
-  checkObject,
+  checkNumber,
   checkString,
   invalid,
 } from "./options.js";
 import { checkSandbox } from "./toolkit.js";
-import { LocalWorkspace, RemoteWorkspace } from "./workspace.js";
+import { AGENT_PREFIX } from "./tools.js";
+import { LocalWorkspace, RemoteWorkspace, checkTree } from "./workspace.js";
 
-/** @import { FileEncoding, SandboxAgentConfig, SandboxCallOptions } from "../types/index.js" */
+/** @import { CloudSandbox, FileEncoding, SandboxAgentConfig, SandboxCallOptions } from "../types/index.js" */
 /** @import { SandboxRunOptions, WorkspaceFile, WorkspaceSnapshot } from "../types/index.js" */
 /** @import { Manifest } from "./workspace.js" */
 
 export class SandboxAgent {
   /** @type {(manifest: Manifest) => LocalWorkspace | RemoteWorkspace} */
   #makeWorkspace;
+  #providerId;
+  #isLocal;
   /** @type {Manifest} */
   #manifest;
   /** @type {"new" | "starting" | "ready" | "closing" | "closed"} */
@@ -55,7 +59,10 @@ export class SandboxAgent {
   /** @param {SandboxAgentConfig} config */
   constructor(config) {
     checkNames(config, ["backend", "remote", "workspace", "inheritEnv", "maxOutputBytes"], "SandboxAgent");
-    this.#makeWorkspace = workspaceMaker(config ?? {});
+    const { providerId, make } = workspaceMaker(config ?? {});
+    this.#providerId = providerId;
+    this.#isLocal = config.backend === "unix-local";
+    this.#makeWorkspace = make;
     this.#manifest = checkManifest(config.workspace);
     if (config.backend === "remote" && this.#manifest.gitClones.length > 0) {
       throw invalid(
@@ -66,6 +73,11 @@ export class SandboxAgent {
 
   get kind() {
     return /** @type {const} */ ("sandbox-agent");
+  }
+
+  /** "sandbox-agent-" and the provider of what it works in. */
+  get providerId() {
+    return AGENT_PREFIX + this.#providerId;
   }
 
   get ready() {
@@ -113,16 +125,14 @@ export class SandboxAgent {
     return { takenAt: Date.now(), files, env: { ...workspace.manifest.env } };
   }
 
-  /** @param {WorkspaceSnapshot} snapshot */
+  /** @param {Pick<WorkspaceSnapshot, "files"> & Partial<WorkspaceSnapshot>} snapshot */
   async resume(snapshot) {
     if (this.#resuming) {
       throw new SandboxError("SandboxAgent: another resume() is running; wait for it", {
         code: "ERR_SANDBOX_CONFLICT",
       });
     }
-    checkObject(snapshot ?? null, "SandboxAgent.resume");
-    const { files, env } = snapshot;
-    const manifest = checkManifest({ files, env }, "snapshot");
+    const manifest = checkSnapshot(snapshot, this.#isLocal);
     this.#resuming = this.#replace(manifest);
     try {
       await this.#resuming;
@@ -239,29 +249,32 @@ export class SandboxAgent {
 }
 
 /**
- * Checks the backend and its options, and returns what makes its workspaces.
+ * Checks the backend and its options; returns the id of its provider, and what makes its workspaces.
  *
  * @param {SandboxAgentConfig} config
- * @returns {(manifest: Manifest) => LocalWorkspace | RemoteWorkspace}
+ * @returns {{ providerId: string, make: (manifest: Manifest) => LocalWorkspace | RemoteWorkspace }}
  */
-function workspaceMaker({ backend, remote, inheritEnv = [], maxOutputBytes }) {
-  const options = {
-    inheritEnv: checkEnvNames(inheritEnv, "inheritEnv"),
-    ...(maxOutputBytes !== undefined && {
-      maxOutputBytes: checkInteger(maxOutputBytes, "maxOutputBytes", 1, Number.MAX_SAFE_INTEGER),
-    }),
-  };
+function workspaceMaker({ backend, remote, inheritEnv, maxOutputBytes }) {
   switch (backend) {
-    case "unix-local":
-      return (manifest) => new LocalWorkspace(options, manifest);
+    case "unix-local": {
+      refuseGiven({ remote }, 'goes with backend "remote" only');
+      const options = {
+        inheritEnv: checkEnvNames(inheritEnv ?? [], "inheritEnv"),
+        ...(maxOutputBytes !== undefined && {
+          maxOutputBytes: checkInteger(maxOutputBytes, "maxOutputBytes", 1, Number.MAX_SAFE_INTEGER),
+        }),
+      };
+      return { providerId: "unix-local", make: (manifest) => new LocalWorkspace(options, manifest) };
+    }
     case "remote": {
       if (!remote) {
         throw invalid(
           'SandboxAgent: backend "remote" requires `remote`, an object with the members of a CloudSandbox',
         );
       }
-      const sandbox = checkSandbox(remote, "SandboxAgent");
-      return (manifest) => new RemoteWorkspace(sandbox, manifest);
+      refuseGiven({ inheritEnv, maxOutputBytes }, 'goes with backend "unix-local" only; `remote` has options of its own');
+      const sandbox = checkSandbox(/** @type {CloudSandbox} */ (remote), "SandboxAgent");
+      return { providerId: sandbox.providerId, make: (manifest) => new RemoteWorkspace(sandbox, manifest) };
     }
     default:
       throw new SandboxError(
@@ -269,6 +282,18 @@ function workspaceMaker({ backend, remote, inheritEnv = [], maxOutputBytes }) {
           'use "unix-local" (this machine, not isolated) or "remote"',
         { code: "ERR_SANDBOX_UNSUPPORTED" },
       );
+  }
+}
+
+/**
+ * Refuses what would be ignored.
+ *
+ * @param {Record<string, unknown>} options
+ * @param {string} words
+ */
+function refuseGiven(options, words) {
+  for (const [name, value] of Object.entries(options)) {
+    if (value !== undefined) throw invalid(`SandboxAgent: \`${name}\` ${words}`);
   }
 }
 
@@ -289,6 +314,30 @@ function checkManifest(manifest, name = "workspace") {
     gitClones: checkList(gitClones, `${name}.gitClones`, ["repo", "path", "ref"], checkClone),
     env: { ...env },
   };
+}
+
+/**
+ * The manifest that a snapshot gives, checked as far as possible without making it: the workspace that
+ * there is must not be closed for one that cannot be made.
+ *
+ * @param {any} snapshot
+ * @param {boolean} isLocal
+ * @returns {Manifest}
+ */
+function checkSnapshot(snapshot, isLocal) {
+  const where = "SandboxAgent.resume";
+  if (typeof snapshot === "string") throw invalid(`${where}: a snapshot is an object, not its JSON text: JSON.parse() it first`);
+  if (typeof snapshot?.then === "function") throw invalid(`${where}: a snapshot, not a promise of one: await agent.snapshot() first`);
+  checkNames(snapshot ?? null, ["takenAt", "files", "env"], where);
+  const { takenAt = 0, files, env } = snapshot;
+  checkNumber(takenAt, "snapshot.takenAt", -8.64e15, 8.64e15);
+  if (files === undefined) throw invalid(`${where}: the snapshot has no \`files\`; give what agent.snapshot() gave`);
+  const manifest = checkManifest({ files, env }, "snapshot");
+  for (const [index, { contents, encoding }] of manifest.files.entries()) {
+    if (encoding === "base64") checkBase64(contents, `snapshot.files[${index}].contents`);
+  }
+  if (isLocal) checkTree(manifest.files.map((file) => file.path));
+  return manifest;
 }
 
 /**

@@ -4,6 +4,19 @@
 // Units are in the names: seconds and bytes. Methods never throw synchronously, they reject;
 // constructors throw. Every error of this package is a SandboxError; a call that its AbortSignal ended
 // rejects with `signal.reason` instead.
+//
+// Nothing here needs @types/node or the DOM's types.
+/// <reference lib="esnext.disposable" />
+
+/** The global AbortSignal; where no types declare one, what is used of it. */
+export type CallSignal = typeof globalThis extends { AbortSignal: { prototype: infer Signal } }
+  ? Signal
+  : {
+      readonly aborted: boolean;
+      readonly reason: any;
+      addEventListener(type: "abort", listener: () => void): void;
+      removeEventListener(type: "abort", listener: () => void): void;
+    };
 
 // ---- errors ---------------------------------------------------------------------------------------
 
@@ -76,7 +89,10 @@ export type SandboxLanguage = "python" | "node" | "shell";
 export type FileEncoding = "utf8" | "base64";
 
 export interface SandboxRunOptions {
-  /** Default "python". "shell" is the same as calling `shell`. */
+  /**
+   * Default "python"; **a SandboxAgent on "unix-local" has "node"**, so name the language where it may be
+   * either. "shell" is the same as calling `shell`.
+   */
   language?: SandboxLanguage | undefined;
   /** More than 0 and at most 3600; default 30, or what the sandbox was made with. */
   timeoutSeconds?: number | undefined;
@@ -86,7 +102,7 @@ export interface SandboxRunOptions {
    * Already aborted: rejects with its reason, and nothing is created. Aborted during the call: the
    * command's whole process tree is ended first, then the call rejects with its reason.
    */
-  signal?: AbortSignal | undefined;
+  signal?: CallSignal | undefined;
 }
 
 /** What became of a command. A flag is absent, not `false`, when it does not apply. */
@@ -104,7 +120,7 @@ export interface SandboxRunResult {
 }
 
 export interface SandboxCallOptions {
-  signal?: AbortSignal | undefined;
+  signal?: CallSignal | undefined;
 }
 
 /**
@@ -151,7 +167,7 @@ interface ExecCommon {
   /** Both streams through one pipe: exact order, everything in `output`, nothing in the two others. */
   mergeStreams?: boolean | undefined;
   /** Aborted during the call: resolves with status "cancelled" after the process tree was ended. */
-  signal?: AbortSignal | undefined;
+  signal?: CallSignal | undefined;
 }
 
 /** How an interpreter shows one value; which formats there are is up to the value. */
@@ -194,16 +210,19 @@ type ExecTarget =
 interface TextStreams {
   /** "utf8" (default): invalid bytes become U+FFFD, a byte order mark stays. */
   encoding?: "utf8" | undefined;
-  /** Called as output arrives; characters are never split. Throwing cancels the call and rejects it. */
-  onStdout?: ((text: string) => void) | undefined;
-  onStderr?: ((text: string) => void) | undefined;
+  /**
+   * Called as output arrives; characters are never split. Throwing cancels the call and rejects it, and
+   * so does a promise that is returned and rejects; the call ends when such promises have settled.
+   */
+  onStdout?: ((text: string) => void | PromiseLike<void>) | undefined;
+  onStderr?: ((text: string) => void | PromiseLike<void>) | undefined;
 }
 
 interface ByteStreams {
   /** Results and callbacks get exact bytes. */
   encoding: "buffer";
-  onStdout?: ((bytes: Uint8Array) => void) | undefined;
-  onStderr?: ((bytes: Uint8Array) => void) | undefined;
+  onStdout?: ((bytes: Uint8Array) => void | PromiseLike<void>) | undefined;
+  onStderr?: ((bytes: Uint8Array) => void | PromiseLike<void>) | undefined;
 }
 
 export type ExecSpec = ExecTarget & ExecCommon & (TextStreams | ByteStreams);
@@ -269,7 +288,10 @@ declare abstract class NativeSandbox implements CloudSandbox {
   exec(spec: ExecTarget & ExecCommon & ByteStreams): Promise<ExecResult<Uint8Array>>;
   exec(spec: ExecTarget & ExecCommon & TextStreams): Promise<ExecResult>;
   exec(spec: ExecSpec): Promise<ExecResult<string | Uint8Array>>;
-  /** Bytes are written as they are; `encoding` is for text only. Bad base64 rejects, nothing is written. */
+  /**
+   * Bytes are written as they are; `encoding` is for text only. Bad base64 rejects, nothing is written.
+   * Local: a new file has mode 0644 (not executable), an existing one keeps its mode.
+   */
   writeFile(
     path: string,
     contents: Uint8Array,
@@ -283,7 +305,7 @@ declare abstract class NativeSandbox implements CloudSandbox {
     options?: SandboxCallOptions,
   ): Promise<void>;
   readFile(path: string, encoding?: FileEncoding, options?: SandboxCallOptions): Promise<string | null>;
-  /** The whole file as bytes, or null when there is no such file. */
+  /** The whole file as bytes, or null when there is no such file. At most 2 GiB. */
   readBytes(path: string, options?: SandboxCallOptions): Promise<Uint8Array | null>;
   /**
    * All regular files below the directory, links left out. `maxEntries`: 1 to 1000000, default 10000;
@@ -291,7 +313,7 @@ declare abstract class NativeSandbox implements CloudSandbox {
    */
   listFiles(options?: {
     maxEntries?: number | undefined;
-    signal?: AbortSignal | undefined;
+    signal?: CallSignal | undefined;
   }): Promise<{ path: string; size: number }[]>;
   /**
    * Refuses new calls at once, waits for those in flight, then deletes the sandbox exactly once.
@@ -310,7 +332,7 @@ export interface LocalSandboxOptions {
   tempDir?: string | undefined;
   /** Variables for every command. */
   env?: Record<string, string> | undefined;
-  /** Names of this process's variables to pass on; by default no more than PATH, HOME, LANG and TERM. */
+  /** Names of this process's variables to pass on; besides PATH, LANG and TZ; HOME is the workspace. */
   inheritEnv?: readonly string[] | undefined;
   /** More than 0, at most 3600; default 30. */
   defaultTimeoutSeconds?: number | undefined;
@@ -325,8 +347,9 @@ export interface LocalSandboxOptions {
   /** When the workspace was removed behind our back: a fresh one for the next call (default), or none. */
   onLost?: "recreate" | "reject" | undefined;
   /**
-   * There is no isolated level yet: "required" makes the constructor throw. "none" says that this is
-   * known and keeps the warning away, as `trusted` does.
+   * There is no isolated level yet. "best-effort" (default): as much as there is, with a warning on the
+   * first use. "required": the constructor throws. "none" says that this is known and keeps the warning
+   * away, as `trusted` does.
    */
   isolation?: "none" | "best-effort" | "required" | undefined;
   /** What runs here is trusted: no warning. */
@@ -520,7 +543,7 @@ export class E2BSandbox extends NativeSandbox {
   /** Keeps files and memory, and ends what runs; every call rejects with ERR_SANDBOX_CONFLICT until resume(). */
   pause(options?: SandboxCallOptions): Promise<void>;
   /** Goes on after a pause, for a new lifetime: default `lifetimeSeconds`. */
-  resume(options?: { lifetimeSeconds?: number | undefined; signal?: AbortSignal | undefined }): Promise<void>;
+  resume(options?: { lifetimeSeconds?: number | undefined; signal?: CallSignal | undefined }): Promise<void>;
 }
 
 // ---- tools ----------------------------------------------------------------------------------------
@@ -577,8 +600,8 @@ export interface ToolResult {
 
 /** Whatever the framework passes; the signal is taken from the first of these that is there. */
 export interface ToolCallContext {
-  signal?: AbortSignal | undefined;
-  abortSignal?: AbortSignal | undefined;
+  signal?: CallSignal | undefined;
+  abortSignal?: CallSignal | undefined;
 }
 
 /** What a tool may have besides its name, description, parameters and function. */
@@ -706,8 +729,8 @@ export abstract class Toolkit {
  */
 export class SandboxToolkit<Sandbox extends CloudSandbox = CloudSandbox> extends Toolkit {
   /**
-   * `name`: 1 to 45 characters a-z, 0-9, `_`, `-`; default: the sandbox's `providerId`, and "local" for
-   * a LocalSandbox. Throws when the sandbox lacks a member of the port.
+   * `name`: 1 to 45 characters a-z, 0-9, `_`, `-`; default: the sandbox's `providerId`, "local" for a
+   * LocalSandbox and "workspace" for a SandboxAgent. Throws when the sandbox lacks a member of the port.
    */
   constructor(sandbox: Sandbox, options?: { name?: string | undefined });
   /** "sandbox-" and the name. */
@@ -773,20 +796,32 @@ export interface WorkspaceSnapshot {
   env: Record<string, string>;
 }
 
-export interface SandboxAgentConfig {
-  /** "unix-local" runs on this machine and is **not isolated**; there is no default and no fallback. */
-  backend: SandboxBackend;
-  /** Required with "remote", unused otherwise. The agent closes it, see SandboxAgent. */
-  remote?: CloudSandbox | undefined;
+export interface LocalAgentConfig {
+  /** This machine, **not isolated**. There is no default backend and no fallback. */
+  backend: "unix-local";
   workspace?: WorkspaceManifest | undefined;
-  /** "unix-local": names of this process's variables to pass on. */
+  /** Names of this process's variables to pass on. */
   inheritEnv?: readonly string[] | undefined;
-  /** "unix-local": bytes of output to keep per command; 1 or more, default 1048576. */
+  /** Bytes of output to keep per command; 1 or more, default 1048576. */
   maxOutputBytes?: number | undefined;
+  remote?: undefined;
 }
+
+export interface RemoteAgentConfig {
+  backend: "remote";
+  /** The sandbox to work in; it has its own options. The agent closes it, see SandboxAgent. */
+  remote: CloudSandbox;
+  workspace?: WorkspaceManifest | undefined;
+  inheritEnv?: undefined;
+  maxOutputBytes?: undefined;
+}
+
+export type SandboxAgentConfig = LocalAgentConfig | RemoteAgentConfig;
 
 /**
  * A workspace with files, variables and a life: start, use, snapshot, resume, close. It holds no model.
+ * It has the members of a CloudSandbox, so a SandboxToolkit can be made of it: call start() yourself, for
+ * a tool never does.
  *
  * - "unix-local" works in a new directory `cloudsandbox-*` under the system's temporary directory, with
  *   the rights of this process: **it is not isolation**. Default language is "node". `timeoutSeconds`
@@ -798,10 +833,12 @@ export interface SandboxAgentConfig {
  * - When a call rejects with ERR_SANDBOX_LOST, the next one writes the workspace's files (and makes its
  *   clones) again before it runs. What else was in the sandbox is gone.
  */
-export class SandboxAgent {
+export class SandboxAgent implements CloudSandbox {
   /** Throws on an unknown backend, on "remote" without `remote`, and on everything of a wrong shape. */
   constructor(config: SandboxAgentConfig);
   get kind(): "sandbox-agent";
+  /** "sandbox-agent-" and the provider's id, such as "sandbox-agent-unix-local". */
+  get providerId(): string;
   get ready(): boolean;
   /** Creates the workspace. A start that fails removes what it made and may be called again. */
   start(): Promise<void>;
@@ -820,8 +857,11 @@ export class SandboxAgent {
    * 16 MiB. "unix-local" only. Take it while nothing runs: files are read one after another.
    */
   snapshot(): Promise<WorkspaceSnapshot>;
-  /** Closes the current workspace, if any, and starts a new one with the snapshot's files and variables. */
-  resume(snapshot: WorkspaceSnapshot): Promise<void>;
+  /**
+   * Closes the current workspace, if any, and starts a new one with the snapshot's files and variables. A
+   * snapshot of the wrong shape is refused before anything is closed.
+   */
+  resume(snapshot: Pick<WorkspaceSnapshot, "files"> & Partial<WorkspaceSnapshot>): Promise<void>;
   /** Ends what runs and removes the workspace. When that fails it rejects, and may be called again. */
   close(): Promise<void>;
   [Symbol.asyncDispose](): Promise<void>;

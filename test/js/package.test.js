@@ -41,7 +41,8 @@ describe("entry points", () => {
 
   test("every declared file exists, and what is not declared cannot be reached", async () => {
     const { exports, files, main, types } = manifest;
-    const declared = [main, types, ...Object.values(exports).flatMap((entry) => (typeof entry === "string" ? entry : Object.values(entry)))];
+    const filesOf = (entry) => (typeof entry === "string" ? [entry] : Object.values(entry).flatMap(filesOf));
+    const declared = [main, types, ...filesOf(exports)];
     for (const file of [...declared, ...files]) assert.ok(existsSync(path.join(ROOT, file)), file);
     await assert.rejects(import("cloudsandbox/lib/sandbox.js"), { code: "ERR_PACKAGE_PATH_NOT_EXPORTED" });
     assert.deepEqual(Object.keys(manifest.dependencies), ["node-addon-api"], "for building; nothing at run time");
@@ -118,12 +119,15 @@ describe("bundling", () => {
 });
 
 describe("types", { concurrency: 1 }, () => {
-  for (const resolution of ["node16", "bundler"]) {
-    test(`C068 the type tests compile under moduleResolution ${resolution}`, () => {
-      const tsc = path.join(ROOT, "node_modules/typescript/bin/tsc");
-      const run = spawnSync(process.execPath, [tsc, "-p", `test/types/tsconfig.${resolution}.json`], { cwd: ROOT, encoding: "utf8" });
-      assert.equal(run.stdout + run.stderr, "");
-      assert.equal(run.status, 0);
-    });
+  // "plain" has neither Node's types nor the DOM's, and a CommonJS file.
+  for (const compiler of ["typescript", "typescript-7"]) {
+    for (const project of ["node16", "bundler", "plain"]) {
+      test(`C068 the type tests compile: ${project}, ${compiler}`, () => {
+        const tsc = path.join(ROOT, "node_modules", compiler, "bin/tsc");
+        const run = spawnSync(process.execPath, [tsc, "-p", `test/types/tsconfig.${project}.json`], { cwd: ROOT, encoding: "utf8" });
+        assert.equal(run.stdout + run.stderr, "");
+        assert.equal(run.status, 0);
+      });
+    }
   }
 });

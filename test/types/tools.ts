@@ -191,6 +191,18 @@ export async function useAgent(remote: CloudSandbox) {
   await agent.resume(JSON.parse(JSON.stringify(snapshot)) as WorkspaceSnapshot);
   void [kind, output, cancelled, agent.ready];
 
+  const port: CloudSandbox = agent;
+  const ofAgent: SandboxToolkit<SandboxAgent> = new SandboxToolkit(agent);
+  void [port, ofAgent];
+
+  // @ts-expect-error "remote" requires a remote
+  new SandboxAgent({ backend: "remote" });
+  // @ts-expect-error and a remote requires "remote"
+  new SandboxAgent({ backend: "unix-local", remote });
+  // @ts-expect-error what a remote inherits is its own affair
+  new SandboxAgent({ backend: "remote", remote, inheritEnv: ["LANG"] });
+  // @ts-expect-error the snapshot, not its promise
+  await agent.resume(agent.snapshot());
   // @ts-expect-error docker is not offered
   new SandboxAgent({ backend: "docker" });
   // @ts-expect-error a backend must be named: nothing runs on this machine by default

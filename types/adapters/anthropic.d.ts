@@ -1,4 +1,5 @@
 // Types of "cloudsandbox/anthropic".
+import type { CallSignal } from "../index.js";
 import type { AdaptableTool } from "./shared.js";
 
 /** A tool for `client.beta.messages.toolRunner()`. */
@@ -8,7 +9,7 @@ export interface AnthropicTool {
   description: string;
   input_schema: any;
   parse(input: unknown): any;
-  run(input: any, context?: { signal?: AbortSignal | null | undefined }): Promise<string>;
+  run(input: any, context?: { signal?: CallSignal | null | undefined }): Promise<string>;
 }
 
 /** `client.beta.messages.toolRunner({ tools: anthropicTools(toolkit.getTools()), ... })`. Throws for `requiresApproval`. */
