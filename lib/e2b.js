@@ -30,11 +30,11 @@ const MAX_LIFETIME_SECONDS = 86400;
 
 /** A sandbox at E2B, by E2B's own protocol. */
 export class E2BSandbox extends NativeSandbox {
-  /** @param {E2BSandboxOptions} [options] */
-  constructor(options) {
-    const checked = checkObject(options, "E2BSandbox");
-    refuseVendorOptions(checked, "E2BSandbox");
-    checkNames(checked, E2B_OPTIONS, "E2BSandbox");
+  /** @param {E2BSandboxOptions} [options] @param {string} [where] what messages call this class */
+  constructor(options, where = "E2BSandbox") {
+    const checked = checkObject(options, where);
+    refuseVendorOptions(checked, where);
+    checkNames(checked, E2B_OPTIONS, where);
     super({ provider: "e2b", providerId: "e2b", options: checked, own: ownOptions(checked), runOptions: ["context"] });
   }
 

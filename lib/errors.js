@@ -35,6 +35,12 @@ export class SandboxError extends Error {
    * @param {SandboxErrorDetails} details
    */
   constructor(message, details) {
+    if (!SANDBOX_ERROR_CODES.includes(details?.code)) {
+      throw new SandboxError(
+        'SandboxError: the second argument must be an object with a `code` of SANDBOX_ERROR_CODES, such as { code: "ERR_SANDBOX_PROVIDER" }',
+        { code: "ERR_SANDBOX_INVALID_ARG" },
+      );
+    }
     super(message, "cause" in details ? { cause: details.cause } : undefined);
     this.code = details.code;
     if (details.provider !== undefined) {

@@ -21,15 +21,15 @@ let warned = false;
  * privileges of this process and can read what it can read.
  */
 export class LocalSandbox extends NativeSandbox {
-  /** @param {LocalSandboxOptions} [options] */
-  constructor(options) {
+  /** @param {LocalSandboxOptions} [options] @param {string} [where] what messages call this class */
+  constructor(options, where = "LocalSandbox") {
     if (process.platform === "win32") {
       throw new SandboxError("LocalSandbox does not run on Windows; use WSL or a remote sandbox", {
         code: "ERR_SANDBOX_UNSUPPORTED",
       });
     }
-    checkNames(options, LOCAL_OPTIONS, "LocalSandbox");
-    const given = checkObject(options, "LocalSandbox");
+    checkNames(options, LOCAL_OPTIONS, where);
+    const given = checkObject(options, where);
     const knowing = checkIsolation(given);
     super({ provider: "local", providerId: "unix-local", options: given, own: ownOptions(given) });
     if (!knowing) warnOnce();

@@ -50,15 +50,16 @@ export function checkObject(value, where) {
  * @param {any} options
  * @param {readonly string[]} allowed
  * @param {string} where
+ * @param {{ names: readonly string[], words: string }} [elsewhere] options of another method, and what to
+ *   say when one of them is given here
  */
-export function checkNames(options, allowed, where) {
+export function checkNames(options, allowed, where, elsewhere) {
   for (const name of Object.keys(checkObject(options, where))) {
     if (allowed.includes(name)) continue;
     const near = nearest(name, allowed);
-    throw invalid(
-      `${where}: there is no option \`${name.slice(0, 60)}\`` +
-        (near ? `; did you mean \`${near}\`?` : `; the options are ${allowed.join(", ")}`),
-    );
+    let advice = near ? `did you mean \`${near}\`?` : `the options are ${allowed.join(", ")}`;
+    if (elsewhere?.names.includes(name)) advice = elsewhere.words;
+    throw invalid(`${where}: there is no option \`${name.slice(0, 60)}\`; ${advice}`);
   }
 }
 
@@ -218,6 +219,9 @@ export function checkEncoding(value) {
 export function checkSignal(value) {
   if (value === undefined) return undefined;
   if (typeof value?.aborted === "boolean" && typeof value.addEventListener === "function") return value;
+  if (typeof value?.signal?.aborted === "boolean") {
+    throw invalid("`signal` must be an AbortSignal, not its controller: pass controller.signal");
+  }
   throw invalid(`\`signal\` must be an AbortSignal, not ${kindOf(value)}`);
 }
 
@@ -283,20 +287,65 @@ export function kindOf(value) {
 }
 
 /**
- * The allowed name that a misspelt one probably means.
+ * What others call an option, without capitals, "_" and "-"; the first of the names that is allowed is
+ * meant.
+ *
+ * @type {[string, string[]][]}
+ */
+const SYNONYMS = [
+  ["timeout timeoutseconds timeoutms timeoutsec timelimit limit maxtime deadline", ["timeoutSeconds", "defaultTimeoutSeconds"]],
+  ["starttimeout createtimeout", ["startTimeoutSeconds"]],
+  ["killtimeout graceperiod", ["killGraceSeconds"]],
+  ["lifetime ttl", ["lifetimeSeconds"]],
+  ["lang interpreter runtime", ["language"]],
+  ["dir directory folder path root cwd workdir workingdirectory", ["cwd", "workspace", "path"]],
+  ["tmp tmpdir temp", ["tempDir"]],
+  ["envs environment variables vars envvars", ["env"]],
+  ["abortsignal abort cancel", ["signal"]],
+  ["maxbuffer maxoutput outputlimit maxbytes", ["maxOutputBytes"]],
+  ["input", ["stdin"]],
+  ["cmd shell script", ["command", "code"]],
+  ["args arguments", ["argv"]],
+  ["content data text body", ["contents"]],
+  ["filename file", ["path", "files"]],
+  ["url git", ["repo", "baseURL"]],
+  ["branch tag commit", ["ref"]],
+  ["clones repos repositories", ["gitClones"]],
+  ["key token apitoken", ["apiKey"]],
+  ["endpoint apiurl", ["baseURL"]],
+  ["sandbox", ["remote"]],
+];
+
+/**
+ * The allowed name that a misspelt one probably means: another word for it, a few letters different, or
+ * a part of it.
  *
  * @param {string} name
  * @param {readonly string[]} allowed
  */
 function nearest(name, allowed) {
+  const plain = plainName(name);
+  const known = SYNONYMS.filter(([words]) => words.split(" ").includes(plain)).flatMap(([, names]) => names);
+  const meant = known.find((candidate) => allowed.includes(candidate));
+  if (meant) return meant;
   let best;
   let bestDistance = 4;
   for (const candidate of allowed) {
     const limit = Math.max(1, Math.floor(candidate.length / 3));
-    const distance = editDistance(name.toLowerCase().slice(0, 60), candidate.toLowerCase());
+    const distance = editDistance(plain, plainName(candidate));
     if (distance <= limit && distance < bestDistance) [best, bestDistance] = [candidate, distance];
   }
-  return best;
+  return best ?? allowed.find((candidate) => shareStart(plain, plainName(candidate)));
+}
+
+/** @param {string} name */
+function plainName(name) {
+  return name.slice(0, 60).toLowerCase().replace(/[_-]/g, "");
+}
+
+/** @param {string} a @param {string} b */
+function shareStart(a, b) {
+  return Math.min(a.length, b.length) >= 3 && (a.startsWith(b) || b.startsWith(a));
 }
 
 /** @param {string} a @param {string} b */

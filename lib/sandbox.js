@@ -8,7 +8,7 @@ import { AsyncResource } from "node:async_hooks";
 import { SandboxError, captureSite, errorFromNative, isNativeError } from "./errors.js";
 import { native } from "./native.js";
 import {
-  DEFAULT_OUTPUT_BYTES, MAX_EXEC_TIMEOUT_SECONDS, MAX_OUTPUT_BYTES, asyncDispose, checkBase64, checkBoolean,
+  DEFAULT_OUTPUT_BYTES, MAX_EXEC_TIMEOUT_SECONDS, MAX_OUTPUT_BYTES, asyncDispose, bytesOf, checkBase64, checkBoolean,
   checkContents, checkEncoding, checkEnv, checkFunction, checkInteger, checkMaxOutputBytes, checkNames, checkObject,
   checkSignal, checkString, checkTimeoutSeconds, checkWord, invalid,
 } from "./options.js";
@@ -24,10 +24,12 @@ export const COMMON_OPTIONS = Object.freeze([
 
 const RUN_OPTIONS = Object.freeze(["language", "timeoutSeconds", "env", "signal"]);
 const FILE_OPTIONS = Object.freeze(["signal"]);
-const EXEC_OPTIONS = Object.freeze([
+/** What exec() takes. */
+export const EXEC_OPTIONS = Object.freeze([
   "command", "code", "language", "context", "argv", "cwd", "env", "stdin", "timeoutSeconds", "maxOutputBytes",
   "truncate", "mergeStreams", "encoding", "onStdout", "onStderr", "signal",
 ]);
+const EXEC_ONLY = Object.freeze({ names: EXEC_OPTIONS, words: "exec() takes it" });
 const LIST_OPTIONS = Object.freeze(["maxEntries", "signal"]);
 
 /** Bounds of exec(). */
@@ -148,7 +150,7 @@ export class NativeSandbox {
    */
   async run(code, options) {
     const site = captureSite(NativeSandbox.prototype.run);
-    checkNames(options, this.#runOptions, "run");
+    checkNames(options, this.#runOptions, "run", EXEC_ONLY);
     const { language = this.#languages[0], context } = /** @type {any} */ (checkObject(options, "run"));
     checkWord(language, this.#languages, "language");
     checkString(code, "code");
@@ -166,7 +168,7 @@ export class NativeSandbox {
    */
   async shell(command, options) {
     const site = captureSite(NativeSandbox.prototype.shell);
-    checkNames(options, RUN_OPTIONS, "shell");
+    checkNames(options, RUN_OPTIONS, "shell", EXEC_ONLY);
     return this.#port({ kind: "shell", text: checkString(command, "command") }, options, site);
   }
 
@@ -215,6 +217,7 @@ export class NativeSandbox {
     const site = captureSite(NativeSandbox.prototype.writeFile);
     checkString(path, "path");
     const isBase64 = checkEncoding(encoding) === "base64";
+    if (isBase64 && bytesOf(contents)) throw invalid("leave out the `encoding` when `contents` are bytes");
     const bytes = isBase64 ? checkBase64(contents, "contents") : checkContents(contents, "contents");
     const signal = signalOf(options, "writeFile");
     return this.#call(site, signal, (id) => this.#handle.write(id, path, bytes));
@@ -462,14 +465,15 @@ function checkContext(context, code) {
 /**
  * @typedef {object} Listener
  * @property {NativeListener} onOutput for the core; never throws
- * @property {() => void} onFailure called once when a callback of the user threw
- * @property {(result: Promise<NativeResult>) => Promise<NativeResult>} watch the same result, or what
- *   a callback threw
+ * @property {() => void} onFailure called once when a callback of the user threw or rejected
+ * @property {(result: Promise<NativeResult>) => Promise<NativeResult>} watch the same result once all
+ *   callbacks are done, or what one of them threw
  */
 
 /**
  * Hands output to the user's callbacks as it arrives: text is never split inside a character, and
- * the callbacks run in the asynchronous context of the caller.
+ * the callbacks run in the asynchronous context of the caller. What an asynchronous one rejects with
+ * counts as thrown.
  *
  * @param {Record<string, any>} spec
  * @param {boolean} asText
@@ -486,17 +490,32 @@ function listen({ onStdout, onStderr }, asText) {
   }));
   /** @type {{ error: unknown } | undefined} */
   let thrown;
+  /** @type {Set<Promise<void>>} */
+  const running = new Set();
 
+  /** @param {unknown} error */
+  const fail = (error) => {
+    if (thrown) return;
+    thrown = { error };
+    listener.onFailure();
+  };
+  /** @param {PromiseLike<unknown>} returned by a callback */
+  const follow = (returned) => {
+    const done = Promise.resolve(returned)
+      .then(() => {}, fail)
+      .finally(() => running.delete(done));
+    running.add(done);
+  };
   /** @param {0 | 1} index @param {Buffer} [bytes] the end of the stream when left out */
   const emit = (index, bytes) => {
     const { callback, decoder } = streams[index];
     if (!callback || thrown) return;
     try {
       const part = decoder ? decoder.decode(bytes, { stream: bytes !== undefined }) : bytes && plainBytes(bytes);
-      if (part?.length) callback(part);
+      const returned = part?.length ? callback(part) : undefined;
+      if (typeof returned?.then === "function") follow(returned);
     } catch (error) {
-      thrown = { error };
-      listener.onFailure();
+      fail(error);
     }
   };
   /** @type {Listener} */
@@ -508,6 +527,8 @@ function listen({ onStdout, onStderr }, asText) {
         const value = await result;
         emit(0);
         emit(1);
+        // Who has cancelled the call does not wait for his own callbacks.
+        if (value.outcome !== "cancelled") await Promise.all(running);
         return value;
       } finally {
         // What the user's callback threw says more than the cancel that followed it.

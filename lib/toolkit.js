@@ -7,7 +7,7 @@ import { DaytonaSandbox } from "./daytona.js";
 import { E2BSandbox } from "./e2b.js";
 import { LocalSandbox } from "./local.js";
 import { asyncDispose, checkNames, invalid } from "./options.js";
-import { sandboxTools } from "./tools.js";
+import { AGENT_PREFIX, sandboxTools } from "./tools.js";
 
 /** @import { CloudSandbox, DaytonaSandboxOptions, E2BSandboxOptions } from "../types/index.js" */
 /** @import { LocalSandboxOptions, SandboxTool, ToolDef } from "../types/index.js" */
@@ -86,7 +86,7 @@ export class SandboxToolkit extends Toolkit {
 export class LocalSandboxToolkit extends SandboxToolkit {
   /** @param {LocalSandboxOptions} [options] */
   constructor(options) {
-    super(new LocalSandbox(options), { name: "local" });
+    super(new LocalSandbox(options, "LocalSandboxToolkit"), { name: "local" });
   }
 }
 
@@ -98,7 +98,7 @@ export class LocalSandboxToolkit extends SandboxToolkit {
 export class E2BSandboxToolkit extends SandboxToolkit {
   /** @param {E2BSandboxOptions} [options] */
   constructor(options) {
-    super(new E2BSandbox(options), { name: "e2b" });
+    super(new E2BSandbox(options, "E2BSandboxToolkit"), { name: "e2b" });
   }
 }
 
@@ -164,7 +164,7 @@ export function checkSandbox(sandbox, where) {
 
 /** @param {string} providerId */
 function defaultName(providerId) {
-  const name = NAMES.get(providerId) ?? providerId;
+  const name = providerId.startsWith(AGENT_PREFIX) ? "workspace" : (NAMES.get(providerId) ?? providerId);
   if (TOOLKIT_NAME.test(name)) return name;
   throw invalid(
     `SandboxToolkit: providerId ${JSON.stringify(name.slice(0, 60))} cannot be part of a tool's name; ` +

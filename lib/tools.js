@@ -4,7 +4,7 @@
 //
 // Invariant: arguments are checked inside execute() too, because some frameworks hand over what the
 // model wrote; and whatever fails becomes one sentence that a model can act on, since it sees no more.
-import { PathSecurityError, SandboxError } from "./errors.js";
+import { PathSecurityError, SANDBOX_ERROR_CODES, SandboxError } from "./errors.js";
 import { MAX_TIMEOUT_SECONDS, checkNames, invalid } from "./options.js";
 import { isRecord, objectSchema } from "./schema.js";
 
@@ -18,6 +18,9 @@ const MAX_REASON = 1500;
 const FILE_NOT_FOUND = "[file not found]";
 
 const EFFECTS = ["execute", "write", "read"];
+
+/** What the providerId of a SandboxAgent begins with; that of its sandbox follows. */
+export const AGENT_PREFIX = "sandbox-agent-";
 
 /** Where a sandbox runs, in words for the model. Only what is known to be isolated may be called so. */
 const PLACES = new Map([["unix-local", "on the host computer, which is not isolated"]]);
@@ -54,7 +57,9 @@ export function defineTool(config) {
  * @returns {SandboxTool[]}
  */
 export function sandboxTools(sandbox, prefix) {
-  const place = PLACES.get(sandbox.providerId) ?? "in the sandbox";
+  const { providerId } = sandbox;
+  const isAgent = providerId.startsWith(AGENT_PREFIX);
+  const place = PLACES.get(isAgent ? providerId.slice(AGENT_PREFIX.length) : providerId) ?? "in the sandbox";
   const result =
     'Returns JSON: {"output": standard output and error together, "exitCode": 0 on success, ' +
     '"timedOut" or "outputTruncated": true when so}.';
@@ -66,7 +71,8 @@ export function sandboxTools(sandbox, prefix) {
       RUN,
       `Run source code ${place}. ${state} ${result}`,
       async (args, signal) => {
-        const { code, language, timeoutSeconds } = args;
+        // The tool says python; a local SandboxAgent's own default is another.
+        const { code, language = isAgent ? "python" : undefined, timeoutSeconds } = args;
         return resultText(await sandbox.run(code, given({ language, timeoutSeconds, signal })));
       },
     ),
@@ -248,7 +254,7 @@ function contentText(content) {
  * @param {any} cause
  */
 function explained(name, effect, cause) {
-  const known = typeof cause?.mayHaveRun === "boolean" && typeof cause?.code === "string";
+  const known = typeof cause?.mayHaveRun === "boolean" && SANDBOX_ERROR_CODES.includes(cause.code);
   // The advice says again what such an ending says.
   const text = String(cause?.message ?? cause)
     .trim()

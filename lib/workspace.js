@@ -9,7 +9,7 @@ import path from "node:path";
 import { PathSecurityError, SandboxError } from "./errors.js";
 import { LocalSandbox } from "./local.js";
 import { checkNames, checkObject, checkSignal, checkString, invalid } from "./options.js";
-import { execWithin } from "./sandbox.js";
+import { EXEC_OPTIONS, execWithin } from "./sandbox.js";
 
 /** @import { CloudSandbox, FileEncoding, SandboxCallOptions } from "../types/index.js" */
 /** @import { SandboxRunOptions, SandboxRunResult, WorkspaceFile } from "../types/index.js" */
@@ -26,6 +26,10 @@ const CLONE_SECONDS = 30;
 /** Bounds of a call; the first is what a 32-bit timer of milliseconds can count. */
 const BOUNDS = { timeoutSeconds: 2147483, endless: false, outputBytes: Number.MAX_SAFE_INTEGER };
 const RUN_OPTIONS = ["language", "timeoutSeconds", "env", "signal"];
+const EXEC_ONLY = {
+  names: EXEC_OPTIONS,
+  words: "exec() of a LocalSandbox takes it, and SandboxAgent has no exec()",
+};
 
 class Workspace {
   /** @type {Promise<void> | undefined} */
@@ -203,7 +207,7 @@ export class LocalWorkspace extends Workspace {
    * @returns {Promise<SandboxRunResult>}
    */
   async #runSpec(what, options) {
-    checkNames(options, RUN_OPTIONS, "run and shell");
+    checkNames(options, RUN_OPTIONS, "run and shell", EXEC_ONLY);
     const { timeoutSeconds, env } = options ?? {};
     const signal = checkSignal(options?.signal);
     const { maxOutputBytes } = this.#options;
@@ -245,9 +249,28 @@ export class LocalWorkspace extends Workspace {
   async #clone({ repo, path: target, ref }) {
     const directory = await insideWorkspace(/** @type {string} */ (this.#open().sandboxId), target);
     await this.#git(`clone of ${JSON.stringify(repo)}`, ["clone", "--", repo, directory]);
-    if (ref !== undefined) {
-      await this.#git(`checkout of ${JSON.stringify(ref)}`, ["-C", directory, "checkout", "--detach", ref]);
+    if (ref === undefined) return;
+    const commit = await this.#commitOf(directory, ref);
+    if (!commit) {
+      const text = `there is no branch, tag or commit ${JSON.stringify(ref)} in ${JSON.stringify(repo)}`;
+      throw new SandboxError(withoutPasswords(text), { code: "ERR_SANDBOX_NOT_FOUND", provider: "unix-local" });
     }
+    await this.#git(`checkout of ${JSON.stringify(ref)}`, ["-C", directory, "checkout", "--detach", commit]);
+  }
+
+  /**
+   * The commit that `ref` names in a fresh clone, where branches are those of the origin; "" when none.
+   *
+   * @param {string} directory
+   * @param {string} ref
+   */
+  async #commitOf(directory, ref) {
+    for (const name of [`refs/remotes/origin/${ref}`, ref]) {
+      const argv = ["git", "-C", directory, "rev-parse", "--verify", "--quiet", `${name}^{commit}`];
+      const { exitCode, stdout } = await this.#exec({ argv, timeoutSeconds: CLONE_SECONDS });
+      if (exitCode === 0) return stdout.trim();
+    }
+    return "";
   }
 
   /** @param {string} what @param {string[]} args */
@@ -408,6 +431,28 @@ async function exists(file) {
     () => true,
     () => false,
   );
+}
+
+/**
+ * Refuses a list of files that no fresh workspace can hold.
+ *
+ * @param {string[]} files
+ */
+export function checkTree(files) {
+  const seen = new Set();
+  for (const file of files) {
+    const plain = path.normalize(file);
+    // eslint-disable-next-line no-control-regex
+    if (/[\0-\x1f]/.test(file) || path.isAbsolute(file) || /^\.\.(\/|$)/.test(plain)) throw traversal(file);
+    if (plain === "." || plain.endsWith("/")) throw invalid(`${JSON.stringify(file.slice(0, 200))} is no name of a file`);
+    seen.add(plain);
+  }
+  for (const file of seen) {
+    for (let folder = path.dirname(file); folder !== "."; folder = path.dirname(folder)) {
+      if (!seen.has(folder)) continue;
+      throw invalid(`${JSON.stringify(folder.slice(0, 200))} cannot be both a file and a folder`);
+    }
+  }
 }
 
 /** @param {string} target */

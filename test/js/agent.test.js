@@ -61,17 +61,29 @@ describe("construction", () => {
       [{ workspace: { env: { A: 1 } } }, /`workspace.env.A`/],
       [{ workspace: { gitClones: [{ repo: "r" }] } }, /`workspace.gitClones\[0\].path`/],
       [{ workspace: { gitClones: [{ repo: "r", path: "p" }] } }, /gitClones.*"unix-local" only/],
-      [{ inheritEnv: "PATH" }, /inheritEnv/],
-      [{ inheritEnv: ["A=B"] }, /inheritEnv/],
-      [{ maxOutputBytes: 0 }, /maxOutputBytes/],
-      [{ maxOutputBytes: 1.5 }, /maxOutputBytes/],
-      [{ maxOutputBytes: "64" }, /maxOutputBytes/],
+      [{ backend: "unix-local", remote: undefined, inheritEnv: "PATH" }, /`inheritEnv` must be an array/],
+      [{ backend: "unix-local", remote: undefined, inheritEnv: ["A=B"] }, /`inheritEnv`: a variable name/],
+      [{ backend: "unix-local", remote: undefined, maxOutputBytes: 0 }, /`maxOutputBytes` must be/],
+      [{ backend: "unix-local", remote: undefined, maxOutputBytes: 1.5 }, /`maxOutputBytes` must be/],
+      [{ backend: "unix-local", remote: undefined, maxOutputBytes: "64" }, /`maxOutputBytes` must be/],
       [{ dockerImage: "node" }, /dockerImage/],
     ];
     for (const [config, words] of wrong) {
       assert.throws(() => new SandboxAgent({ backend: "remote", remote, ...config }), { code: "ERR_SANDBOX_INVALID_ARG", message: words }, inspect(config));
     }
     assert.deepEqual(calls, []);
+  });
+
+  test("what the backend would ignore is refused", () => {
+    const { sandbox: remote } = fakeSandbox();
+    const wrong = [
+      [{ backend: "unix-local", remote }, /`remote` goes with backend "remote" only/],
+      [{ backend: "remote", remote, inheritEnv: ["LANG"] }, /`inheritEnv` goes with backend "unix-local" only/],
+      [{ backend: "remote", remote, maxOutputBytes: 64 }, /`maxOutputBytes` goes with backend "unix-local" only/],
+    ];
+    for (const [config, message] of wrong) assert.throws(() => new SandboxAgent(config), { code: "ERR_SANDBOX_INVALID_ARG", message });
+    new SandboxAgent({ backend: "unix-local", remote: undefined });
+    new SandboxAgent({ backend: "remote", remote, inheritEnv: undefined, maxOutputBytes: undefined });
   });
 
   test("no I/O, and the manifest is copied deeply", async () => {
@@ -435,9 +447,23 @@ describe("resume", () => {
   test("a snapshot of the wrong shape is refused, and the workspace stays", async () => {
     const { agent, calls } = over();
     await agent.start();
-    for (const bad of [undefined, null, 7, [], { files: "x", env: {} }, { files: [{ path: "x" }], env: {} }, { files: [], env: { A: 1 } }]) {
-      await coded(agent.resume(bad), "INVALID_ARG");
-    }
+    const wrong = [
+      [undefined, /must be an object/],
+      [null, /must be an object/],
+      [7, /must be an object/],
+      [[], /must be an object/],
+      [JSON.stringify(snapshot), /JSON.parse\(\) it first/],
+      [Promise.resolve(snapshot), /await agent.snapshot\(\) first/],
+      [{}, /no `files`/],
+      [{ env: {} }, /no `files`/],
+      [{ ...snapshot, gitClones: [] }, /no option `gitClones`/],
+      [{ ...snapshot, takenAt: "today" }, /`snapshot.takenAt` must be a number/],
+      [{ files: "x" }, /`snapshot.files` must be an array/],
+      [{ files: [{ path: "x" }] }, /`snapshot.files\[0\].contents`/],
+      [{ files: [{ path: "x", contents: "***", encoding: "base64" }] }, /`snapshot.files\[0\].contents` is not base64/],
+      [{ files: [], env: { A: 1 } }, /`snapshot.env.A`/],
+    ];
+    for (const [bad, words] of wrong) await coded(agent.resume(bad), "INVALID_ARG", words);
     assert.equal(agent.ready, true);
     assert.deepEqual(calls, [["start"]]);
   });

@@ -44,6 +44,16 @@ describe("errors", () => {
     assert.ok(!("cause" in bare));
   });
 
+  test("an error without a known code is refused in words", () => {
+    for (const details of [undefined, null, {}, "ERR_SANDBOX_AUTH", { code: "EAUTH" }, { code: 7 }]) {
+      assert.throws(() => new SandboxError("text", details), {
+        name: "SandboxError",
+        code: "ERR_SANDBOX_INVALID_ARG",
+        message: /second argument.*`code`/,
+      });
+    }
+  });
+
   test("PathSecurityError is a SandboxError with its own name", () => {
     const error = new PathSecurityError("outside", { code: "ERR_SANDBOX_INVALID_ARG" });
     assert.ok(error instanceof SandboxError);

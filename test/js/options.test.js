@@ -45,6 +45,44 @@ describe("options", () => {
     }
   });
 
+  test("names: other words and other spellings of an option lead to it", () => {
+    const run = ["language", "timeoutSeconds", "env", "signal"];
+    const sandbox = ["defaultTimeoutSeconds", "startTimeoutSeconds", "maxOutputBytes", "workspace", "tempDir", "env"];
+    const meant = [
+      ["timeout", run, "timeoutSeconds"],
+      ["timeoutMs", run, "timeoutSeconds"],
+      ["timeout_seconds", run, "timeoutSeconds"],
+      ["timeout", sandbox, "defaultTimeoutSeconds"],
+      ["timeoutSeconds", sandbox, "defaultTimeoutSeconds"],
+      ["defaultTimeout", sandbox, "defaultTimeoutSeconds"],
+      ["startTimeout", sandbox, "startTimeoutSeconds"],
+      ["lang", run, "language"],
+      ["environment", run, "env"],
+      ["abortSignal", run, "signal"],
+      ["dir", sandbox, "workspace"],
+      ["path", sandbox, "workspace"],
+      ["cwd", sandbox, "workspace"],
+      ["work", sandbox, "workspace"],
+      ["tmpdir", sandbox, "tempDir"],
+      ["maxBuffer", sandbox, "maxOutputBytes"],
+      ["dir", ["cwd", "env"], "cwd"],
+      ["content", ["path", "contents", "encoding"], "contents"],
+      ["branch", ["repo", "path", "ref"], "ref"],
+    ];
+    for (const [name, allowed, right] of meant) {
+      refused(() => options.checkNames({ [name]: 1 }, allowed, "here"), `\`${name}\``, `did you mean \`${right}\`?`);
+    }
+    for (const name of ["te", "x", "__proto__x", "constructor"]) {
+      refused(() => options.checkNames({ [name]: 1 }, run, "run"), "the options are language");
+    }
+  });
+
+  test("names: an option of another method is shown the way there", () => {
+    const elsewhere = { names: ["cwd", "stdin"], words: "exec() takes it" };
+    refused(() => options.checkNames({ cwd: "/" }, ["env"], "shell", elsewhere), "`cwd`; exec() takes it");
+    refused(() => options.checkNames({ envs: {} }, ["env"], "shell", elsewhere), "did you mean `env`");
+  });
+
   test("seconds become whole milliseconds", () => {
     const { checkTimeoutSeconds } = options;
     assert.equal(checkTimeoutSeconds(30, "t"), 30000);
@@ -145,6 +183,7 @@ describe("options", () => {
     for (const value of [null, {}, { aborted: true }, new AbortController(), 1]) {
       refused(() => options.checkSignal(value), "`signal`", "AbortSignal");
     }
+    refused(() => options.checkSignal(new AbortController()), "pass controller.signal");
   });
 
   test("strict base64", () => {

@@ -3,6 +3,7 @@ import assert from "node:assert/strict";
 import { AsyncLocalStorage } from "node:async_hooks";
 import { getEventListeners } from "node:events";
 import { describe, test } from "node:test";
+import { setTimeout as delay } from "node:timers/promises";
 
 import { LocalSandbox, PathSecurityError, SandboxError } from "cloudsandbox";
 
@@ -18,6 +19,19 @@ function open(t, options = {}) {
 }
 
 describe("run and shell", { concurrency: 4 }, () => {
+  test("messages show the way to what was meant", async (t) => {
+    const sandbox = open(t);
+    const meant = [
+      [() => sandbox.shell("true", { cwd: "a" }), "shell: there is no option `cwd`; exec() takes it"],
+      [() => sandbox.run("1", { onStdout() {} }), "run: there is no option `onStdout`; exec() takes it"],
+      [() => sandbox.run("1", { timeoutMs: 5 }), "run: there is no option `timeoutMs`; did you mean `timeoutSeconds`?"],
+      [() => sandbox.exec({ command: "true", dir: "a" }), "exec: there is no option `dir`; did you mean `cwd`?"],
+      [() => sandbox.writeFile("f", new Uint8Array(1), "base64"), "leave out the `encoding` when `contents` are bytes"],
+      [() => sandbox.shell("true", { signal: new AbortController() }), "`signal` must be an AbortSignal, not its controller: pass controller.signal"],
+    ];
+    for (const [call, message] of meant) assert.equal((await rejection(call())).message, message);
+  });
+
   test("give exactly the port's keys", async (t) => {
     const sandbox = open(t, { maxOutputBytes: 10 });
     assert.deepStrictEqual(await sandbox.shell("echo a; exit 3"), { output: "a\n", exitCode: 3 });
@@ -322,6 +336,31 @@ describe("streaming", { concurrency: 4 }, () => {
       ),
       undefined,
     );
+  });
+
+  test("a callback whose promise rejects counts as one that throws", async (t) => {
+    const sandbox = open(t);
+    const tag = mark();
+    const mine = new Error("mine");
+    const endless = { command: "while :; do echo x; done", env: tag.env };
+    assert.equal(await rejection(sandbox.exec({ ...endless, onStdout: async () => Promise.reject(mine) })), mine);
+    await tag.gone();
+    const thenable = { then: (_, reject) => reject(mine) };
+    assert.equal(await rejection(sandbox.exec({ command: "echo x >&2", onStderr: () => thenable })), mine);
+    // Also when it rejects only after the command has ended: the call waits for it.
+    const late = { command: "echo x", onStdout: async () => delay(50).then(() => Promise.reject(mine)) };
+    assert.equal(await rejection(sandbox.exec(late)), mine);
+    let done = 0;
+    await sandbox.exec({ command: "echo x", onStdout: async () => delay(50).then(() => done++) });
+    assert.equal(done, 1);
+    // Who cancels does not wait for his callback, and need not hear of it.
+    const abort = new AbortController();
+    const call = sandbox.exec({
+      command: "echo x; sleep 300",
+      signal: abort.signal,
+      onStdout: () => (abort.abort(), new Promise(() => {})),
+    });
+    assert.equal((await call).status, "cancelled");
   });
 
   test("callbacks and continuations run in the caller's asynchronous context", async (t) => {

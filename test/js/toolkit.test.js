@@ -2,7 +2,7 @@
 import assert from "node:assert/strict";
 import { describe, test } from "node:test";
 
-import { LocalSandbox, LocalSandboxToolkit, SandboxToolkit, Toolkit, collectToolkitTools, defineTool, describeToolLibrary } from "cloudsandbox";
+import { LocalSandbox, LocalSandboxToolkit, SandboxAgent, SandboxToolkit, Toolkit, collectToolkitTools, defineTool, describeToolLibrary } from "cloudsandbox";
 
 import { fakeSandbox } from "../support/fake.js";
 
@@ -111,7 +111,50 @@ describe("LocalSandboxToolkit", () => {
     assert.equal(toolkit.name, "sandbox-local");
     assert.deepEqual(names(toolkit), ROLES.map((role) => `sandbox_local_${role}`));
     assert.equal(await toolkit.getTools()[1].execute({ command: 'echo "$A"' }), '{"output":"a\\n","exitCode":0}');
-    assert.throws(() => new LocalSandboxToolkit({ timeout: 5 }), { code: "ERR_SANDBOX_INVALID_ARG" });
+    assert.throws(() => new LocalSandboxToolkit({ timeout: 5 }), {
+      code: "ERR_SANDBOX_INVALID_ARG",
+      message: /^LocalSandboxToolkit: there is no option `timeout`; did you mean `defaultTimeoutSeconds`/,
+    });
+    assert.throws(() => new LocalSandboxToolkit(7), { message: /^LocalSandboxToolkit: the options must be an object/ });
+  });
+});
+
+describe("a toolkit over a SandboxAgent", () => {
+  test("its name, and the place that its tools tell of", () => {
+    const local = new SandboxToolkit(new SandboxAgent({ backend: "unix-local" }));
+    assert.equal(local.getSandbox().providerId, "sandbox-agent-unix-local");
+    assert.deepEqual(names(local), ROLES.map((role) => `sandbox_workspace_${role}`));
+    assert.match(local.getTools()[0].description, /not isolated/);
+    const remote = new SandboxToolkit(new SandboxAgent({ backend: "remote", remote: fakeSandbox({}, "Own one").sandbox }));
+    assert.equal(remote.getSandbox().providerId, "sandbox-agent-Own one");
+    assert.equal(remote.name, "sandbox-workspace");
+    assert.match(remote.getTools()[0].description, /in the sandbox/);
+    assert.equal(new SandboxToolkit(remote.getSandbox(), { name: "mine" }).name, "sandbox-mine");
+  });
+
+  test("a tool does not start it, and says so", async () => {
+    const { sandbox, calls } = fakeSandbox();
+    const agent = new SandboxAgent({ backend: "remote", remote: sandbox });
+    const [run] = new SandboxToolkit(agent).getTools();
+    await assert.rejects(run.execute({ code: "1" }), {
+      code: "ERR_SANDBOX_NOT_READY",
+      message: "sandbox_workspace_run failed: SandboxAgent is not ready: call start() first. Nothing was run; repeating the same call will not help.",
+    });
+    assert.deepEqual(calls, []);
+  });
+
+  test("once started its files and variables are there; python is the default, as the tool says", async (t) => {
+    const agent = new SandboxAgent({ backend: "unix-local", workspace: { files: [{ path: "in", contents: "seed" }], env: { A: "a" } } });
+    const toolkit = new SandboxToolkit(agent);
+    t.after(() => toolkit.close());
+    await agent.start();
+    const [run, shell, , read] = toolkit.getTools();
+    assert.equal(await read.execute({ path: "in" }), "seed");
+    assert.equal(await shell.execute({ command: "cat in; echo $A" }), '{"output":"seeda\\n","exitCode":0}');
+    assert.equal(await run.execute({ code: "print(type(1).__name__)" }), '{"output":"int\\n","exitCode":0}');
+    assert.equal(await run.execute({ code: "console.log(1)", language: "node" }), '{"output":"1\\n","exitCode":0}');
+    await toolkit.close();
+    assert.equal(agent.ready, false);
   });
 });
 

@@ -259,6 +259,23 @@ describe("unix-local manifest", { concurrency: 4 }, () => {
     assert.deepStrictEqual(heads, { output: "two\none\ndetached\n", exitCode: 0 });
   });
 
+  test("clones at a branch, a tag, a part of a commit's id; and what is none of these", async (t) => {
+    const { dir: repo, first } = repository(t);
+    for (const args of [["branch", "side/branch", first], ["tag", "v1", first]]) {
+      assert.equal(spawnSync("git", ["-C", repo, ...args]).status, 0);
+    }
+    for (const ref of ["side/branch", "v1", first.slice(0, 10), "HEAD~1"]) {
+      const agent = await start(t, { workspace: { gitClones: [{ repo, path: "r", ref }] } });
+      assert.equal(await agent.readFile("r/file"), "one\n", ref);
+    }
+    for (const ref of ["nope", "v1^{tree}", "a b", "0".repeat(40)]) {
+      const agent = make(t, { workspace: { gitClones: [{ repo, path: "r", ref }] } });
+      const error = await rejection(agent.start());
+      assert.equal(error.code, "ERR_SANDBOX_NOT_FOUND");
+      assert.equal(error.message, `there is no branch, tag or commit "${ref}" in "${repo}"`);
+    }
+  });
+
   test("K12 a start that fails leaves no folder and can be tried again", async (t) => {
     const dir = tempDir(t);
     const { dir: repo } = repository(t);
@@ -361,6 +378,25 @@ describe("unix-local snapshots", { concurrency: 4 }, () => {
     await agent.close();
     await agent.resume(snapshot);
     assert.equal(await agent.readFile("seed"), "x");
+  });
+
+  test("a snapshot that no folder can hold is refused, and the workspace stays", async (t) => {
+    const agent = await start(t);
+    await agent.writeFile("mine", "kept");
+    const folder = await folderOf(agent);
+    const file = (name) => ({ path: name, contents: "x" });
+    for (const name of ["../x", "a/../../x", "/etc/x", `${folder}/x`, "a\nb", "a\0b"]) {
+      const error = await rejection(agent.resume({ files: [file("good"), file(name)] }));
+      assert.equal(error.name, "PathSecurityError", name);
+    }
+    for (const names of [[""], ["."], ["a/"], ["a/.."], ["a", "a/b"], ["a/b/c", "a"]]) {
+      const error = await rejection(agent.resume({ files: names.map(file) }));
+      assert.equal(error.code, "ERR_SANDBOX_INVALID_ARG", names.join());
+    }
+    assert.equal(await folderOf(agent), folder);
+    assert.equal(await agent.readFile("mine"), "kept");
+    await agent.resume({ files: [file("a/../b"), file("./c"), file("..d")] });
+    assert.equal((await agent.shell("ls -A")).output, "..d\nb\nc\n");
   });
 
   test("K12 a snapshot of more than 1000 files or 16 MiB rejects, naming both limits", async (t) => {
