@@ -34,11 +34,11 @@ export class DaytonaSandbox extends NativeSandbox {
   #language;
   #anyLanguage;
 
-  /** @param {DaytonaSandboxOptions} [options] */
-  constructor(options) {
-    refuseVendorOptions(options, "DaytonaSandbox");
-    checkNames(options, DAYTONA_OPTIONS, "DaytonaSandbox");
-    const own = checkObject(options, "DaytonaSandbox");
+  /** @param {DaytonaSandboxOptions} [options] @param {string} [where] what messages call this class */
+  constructor(options, where = "DaytonaSandbox") {
+    refuseVendorOptions(options, where);
+    checkNames(options, DAYTONA_OPTIONS, where);
+    const own = checkObject(options, where);
     const language = checkWord(own.language ?? "python", ["python", "node"], "language");
     const anyLanguage = checkBoolean(own.allowAnyLanguage ?? false, "allowAnyLanguage");
     const other = language === "python" ? "node" : "python";

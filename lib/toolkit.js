@@ -110,7 +110,7 @@ export class E2BSandboxToolkit extends SandboxToolkit {
 export class DaytonaSandboxToolkit extends SandboxToolkit {
   /** @param {DaytonaSandboxOptions} [options] */
   constructor(options) {
-    super(new DaytonaSandbox(options), { name: "daytona" });
+    super(new DaytonaSandbox(options, "DaytonaSandboxToolkit"), { name: "daytona" });
   }
 }
 

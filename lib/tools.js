@@ -59,7 +59,10 @@ export function defineTool(config) {
 export function sandboxTools(sandbox, prefix) {
   const { providerId } = sandbox;
   const isAgent = providerId.startsWith(AGENT_PREFIX);
-  const place = PLACES.get(isAgent ? providerId.slice(AGENT_PREFIX.length) : providerId) ?? "in the sandbox";
+  const host = isAgent ? providerId.slice(AGENT_PREFIX.length) : providerId;
+  const place = PLACES.get(host) ?? "in the sandbox";
+  // The tool says python; the default of a local SandboxAgent is node.
+  const ownLanguage = isAgent && host === "unix-local" ? "python" : undefined;
   const result =
     'Returns JSON: {"output": standard output and error together, "exitCode": 0 on success, ' +
     '"timedOut" or "outputTruncated": true when so}.';
@@ -71,8 +74,7 @@ export function sandboxTools(sandbox, prefix) {
       RUN,
       `Run source code ${place}. ${state} ${result}`,
       async (args, signal) => {
-        // The tool says python; a local SandboxAgent's own default is another.
-        const { code, language = isAgent ? "python" : undefined, timeoutSeconds } = args;
+        const { code, language = ownLanguage, timeoutSeconds } = args;
         return resultText(await sandbox.run(code, given({ language, timeoutSeconds, signal })));
       },
     ),

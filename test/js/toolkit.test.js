@@ -132,6 +132,14 @@ describe("a toolkit over a SandboxAgent", () => {
     assert.equal(new SandboxToolkit(remote.getSandbox(), { name: "mine" }).name, "sandbox-mine");
   });
 
+  test("a remote's default language is its own affair", async () => {
+    const { sandbox, named } = fakeSandbox();
+    const agent = new SandboxAgent({ backend: "remote", remote: sandbox });
+    await agent.start();
+    await new SandboxToolkit(agent).getTools()[0].execute({ code: "1" });
+    assert.deepEqual(named("run"), [["run", "1", { env: {} }]]);
+  });
+
   test("a tool does not start it, and says so", async () => {
     const { sandbox, calls } = fakeSandbox();
     const agent = new SandboxAgent({ backend: "remote", remote: sandbox });
