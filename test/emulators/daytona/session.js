@@ -10,7 +10,7 @@ import { mkdir, readFile, rm, writeFile } from "node:fs/promises";
 import path from "node:path";
 import { PipeMaker } from "../fifo.js";
 import { DaemonError } from "./errors.js";
-import { family, findShell, isRunning, signalProcess, started } from "./shell.js";
+import { family, findShell, isRunning, signalGroup, signalProcess, started } from "./shell.js";
 
 /** @typedef {import("./sandbox.js").Sandbox} Sandbox */
 
@@ -104,13 +104,17 @@ export class Command extends EventEmitter {
   async prepare({ pipes }, keepsInput) {
     await mkdir(this.directory, { recursive: true });
     await writeFile(this.file("cmd.sh"), this.text, { mode: 0o600 });
-    const outputs = await Promise.all(
-      ["stdout.pipe", "stderr.pipe"].map((name) => pipes.outputAt(this.file(name))),
-    );
-    if (keepsInput) {
-      this.#stdin = await pipes.inputAt(this.file("input.pipe"));
-      this.#stdin.on("error", () => {});
+    /** @type {{ holdFd: number, readable: import("node:net").Socket }[]} */
+    const outputs = [];
+    try {
+      for (const name of ["stdout.pipe", "stderr.pipe"]) outputs.push(await pipes.outputAt(this.file(name)));
+      if (keepsInput) this.#stdin = await pipes.inputAt(this.file("input.pipe"));
+    } catch (error) {
+      for (const { readable } of outputs) readable.destroy();
+      await PipeMaker.close(outputs.map(({ holdFd }) => holdFd));
+      throw error;
     }
+    this.#stdin?.on("error", () => {});
     const ends = outputs.map(({ readable }, i) => this.#follow(readable, i === 0 ? STDOUT_MARK : STDERR_MARK));
     return { holdFds: outputs.map(({ holdFd }) => holdFd), drained: Promise.all(ends) };
   }
@@ -228,6 +232,9 @@ export class Session {
       });
       await started(sandbox, child);
       return new Session(sandbox, id, directory, child, stdin.writable);
+    } catch (error) {
+      stdin.writable.destroy();
+      throw error;
     } finally {
       await PipeMaker.close([stdin.childFd]);
     }
@@ -279,6 +286,7 @@ export class Session {
     const members = new Set(family(this.sandbox, this.pid));
     const signal = (/** @type {NodeJS.Signals} */ name) => {
       this.#child.kill(name);
+      signalGroup(this.sandbox, this.pid, name);
       for (const pid of members) signalProcess(pid, name);
     };
     signal("SIGTERM");

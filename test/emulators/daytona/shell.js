@@ -106,14 +106,23 @@ export function family(sandbox, leader) {
 }
 
 /**
- * Ends a child's process group, or what has outlived the child of it.
+ * Signals a process's group, if something of the sandbox is left in it.
+ * @param {Sandbox} sandbox
+ * @param {number} leader
+ * @param {NodeJS.Signals} signal
+ */
+export function signalGroup(sandbox, leader, signal) {
+  if (family(sandbox, leader).some((pid) => look(pid)?.group === leader)) signalProcess(-leader, signal);
+}
+
+/**
  * @param {Sandbox} sandbox
  * @param {ChildProcess} child
  */
 function killGroup(sandbox, child) {
   const pid = /** @type {number} */ (child.pid);
   if (child.exitCode === null && child.signalCode === null) signalProcess(-pid, "SIGKILL");
-  else for (const member of family(sandbox, pid)) if (look(member)?.group === pid) signalProcess(member, "SIGKILL");
+  else signalGroup(sandbox, pid, "SIGKILL");
 }
 
 /**
@@ -132,6 +141,22 @@ export async function started(sandbox, child) {
 }
 
 /**
+ * Both or none.
+ * @param {Sandbox} sandbox
+ * @param {boolean} withInput
+ */
+async function makePipes({ pipes }, withInput) {
+  const output = await pipes.output();
+  try {
+    return { output, input: withInput ? await pipes.input() : undefined };
+  } catch (error) {
+    output.readable.destroy();
+    await PipeMaker.close([output.childFd]);
+    throw error;
+  }
+}
+
+/**
  * @param {Sandbox} sandbox
  * @param {Run} run
  * @returns {Promise<Outcome | string>} a string is the reason why nothing could start
@@ -140,8 +165,7 @@ export async function runCommand(sandbox, { argv, script, cwd, env, timeoutMs, g
   const directory = locate(sandbox, cwd);
   const problem = directoryProblem(directory, cwd);
   if (problem) return problem;
-  const output = await sandbox.pipes.output();
-  const input = script === undefined ? undefined : await sandbox.pipes.input();
+  const { output, input } = await makePipes(sandbox, script !== undefined);
   const childFds = [output.childFd, ...(input ? [input.childFd] : [])];
   let child;
   try {
