@@ -97,7 +97,7 @@ function ownOptions(options, language) {
   return {
     ...credentials(options),
     ...networkOptions(options),
-    apiUrl: textOrEnv(options.baseURL, "baseURL", ["DAYTONA_API_URL", "DAYTONA_SERVER_URL"]),
+    baseURL: textOrEnv(options.baseURL, "baseURL", ["DAYTONA_API_URL", "DAYTONA_SERVER_URL"]),
     target: textOrEnv(options.target, "target", ["DAYTONA_TARGET"]),
     language: language === "node" ? "javascript" : "python",
     ...given(options, ["toolboxUrl", "workspace", "sandboxId", "snapshot", "image", "user"], checkString),

@@ -76,7 +76,7 @@ sbx__daytona_state sbx__daytona_state_of(const sbx_json *sandbox);
 /* Room for a URL; longer ones fail with SBX_ETOOBIG. */
 enum { SBX__DAYTONA_URL_MAX = 16 * 1024 };
 
-/* {apiUrl}/sandbox/{id}{rest} */
+/* {baseURL}/sandbox/{id}{rest} */
 int sbx__daytona_api_url(sbx_buf *out, const sbx_config *config, const char *id, const char *rest);
 /* {toolbox}{path}, "?path=" and the file's absolute path after it when `file` is not empty. */
 int sbx__daytona_tool_url(sbx_buf *out, const sbx_session *session, const char *path,
@@ -97,6 +97,8 @@ int sbx__daytona_check(sbx_err *err, const sbx_http *reply, const char *verb);
 int sbx__daytona_check_tool(sbx_err *err, const sbx_http *reply, const char *verb);
 /* Whether the refusal says that there is no such route. */
 bool sbx__daytona_no_route(const sbx_http *reply);
+/* Whether a web page came: then it was no server of Daytona that answered. */
+bool sbx__daytona_is_page(const sbx_http *reply);
 bool sbx__daytona_says(sbx_slice body, const char *text);
 
 /* ---- commands ------------------------------------------------------------------------------- */

@@ -2,7 +2,7 @@
  *
  *   apiKey, or jwtToken with organizationId   credentials; one of the two is required
  *   lateAuth     without credentials it is the first use that fails, not the constructor
- *   apiUrl       base URL of the API ("https://app.daytona.io/api")
+ *   baseURL      base URL of the API ("https://app.daytona.io/api")
  *   toolboxUrl   base URL of the toolboxes, in place of the one that the API names
  *   proxy, ca    see remote.h
  *   sandboxId    id or name of an existing sandbox to attach to; it is not deleted unless `owned`
@@ -35,7 +35,7 @@ static const char *const option_names[] = {"apiKey",
                                            "jwtToken",
                                            "organizationId",
                                            "lateAuth",
-                                           "apiUrl",
+                                           "baseURL",
                                            "toolboxUrl",
                                            "proxy",
                                            "ca",
@@ -289,7 +289,7 @@ static int read_create(sbx_config *config, const sbx_json *options, sbx_err *err
 
 static int read_place(sbx_config *config, const sbx_json *options, sbx_err *err) {
   int64_t delete_minutes = 0;
-  int rc = sbx_remote_url(&config->api_url, options, "apiUrl", err);
+  int rc = sbx_remote_url(&config->api_url, options, "baseURL", err);
   if (rc == SBX_OK && config->api_url == NULL &&
       (config->api_url = sbx_strndup(API_URL, sizeof API_URL - 1)) == NULL)
     rc = sbx_err_set(err, SBX_ENOMEM, NULL);

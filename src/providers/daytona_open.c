@@ -371,7 +371,7 @@ static void on_created(sbx_steps *steps, sbx_http *reply) {
     err.code = SBX_EPROVIDER;
     err.no_effect = false;
   }
-  if (err.no_effect)
+  if (err.no_effect || (reply->status == 200 && sbx__daytona_is_page(reply)))
     o->session->may_exist = false;
   sbx_steps_finish(steps, &err);
 }

@@ -82,7 +82,7 @@ bool sbx__daytona_says(sbx_slice body, const char *text) {
   return false;
 }
 
-static bool is_web_page(const sbx_http *reply) {
+bool sbx__daytona_is_page(const sbx_http *reply) {
   sbx_slice type;
   return sbx_headers_get(&reply->headers, "content-type", &type) &&
          sbx__daytona_says(sbx_slice_of(type.ptr, type.len < 40 ? type.len : 40), "text/html");
@@ -124,7 +124,7 @@ static int refuse(sbx_err *err, const sbx_http *reply, const char *verb) {
   sbx_slice body = sbx_buf_slice(&reply->body);
   int status = reply->status;
   int code = sbx_http_status_error(err, "daytona", verb, status, body);
-  if (is_web_page(reply) && status < 500)
+  if (sbx__daytona_is_page(reply) && status < 500)
     hint_at_url(err);
   if (status == 400 && sbx__daytona_says(body, "\"errors\""))
     append_errors(err, body);
@@ -147,7 +147,7 @@ int sbx__daytona_check(sbx_err *err, const sbx_http *reply, const char *verb) {
   }
   if (reply->status < 200 || reply->status >= 300)
     return refuse(err, reply, verb);
-  if (!is_web_page(reply))
+  if (!sbx__daytona_is_page(reply))
     return SBX_OK;
   sbx_err_set(err, SBX_EPROTO, "daytona: %s: a web page came in place of an answer", verb);
   hint_at_url(err);

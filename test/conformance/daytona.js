@@ -7,6 +7,7 @@ import { DaytonaSandbox } from "cloudsandbox";
 import { makeCertificate } from "../emulators/certificate.js";
 import { startDaytona } from "../emulators/daytona/index.js";
 import { replies } from "../emulators/engine.js";
+import { removeCommandFolders } from "../support/daytona.js";
 
 const FACTS = {
   languages: ["python", "shell"],
@@ -60,7 +61,12 @@ export async function daytonaRows(closer) {
   const unlimited = { quota: { cpu: 1e6, memory: 1e6, disk: 1e6, perSandbox: { cpu: 4, memory: 8, disk: 10 } } };
   const hosted = await startDaytona({ ...unlimited, tls: certificate });
   const own = await startDaytona({ ...unlimited, answerToolboxUrl: "http://proxy.invalid:4000/toolbox" });
-  after(() => Promise.all([hosted.close(), own.close()]));
+  after(async () => {
+    for (const emulator of [hosted, own]) {
+      await emulator.close();
+      removeCommandFolders(emulator.engine);
+    }
+  });
   return [
     row("daytona", FACTS, hosted, closer, { baseURL: hosted.apiUrl, ca: certificate.cert }),
     row("selfhosted", { ...FACTS, languages: ["python", "node", "shell"] }, own, closer, {

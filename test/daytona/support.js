@@ -1,11 +1,11 @@
 // An emulator and a sandbox of one test, both closed when it ends. An emulator whose handlers threw, or
 // a sandbox that is left behind, fails the test.
 import assert from "node:assert/strict";
-import { readdirSync } from "node:fs";
 
 import { DaytonaSandbox } from "cloudsandbox";
 
 import { startDaytona } from "../emulators/daytona/index.js";
+import { removeCommandFolders } from "../support/daytona.js";
 
 export const EXECUTE = "toolbox POST /process/execute";
 export const CREATE = "POST /sandbox";
@@ -21,6 +21,7 @@ export async function startEmulator(t, settings) {
       await Promise.all(sandboxes.map((sandbox) => sandbox.close()));
     } finally {
       await emulator.close();
+      removeCommandFolders(emulator.engine);
     }
     assert.deepEqual(emulator.engine.errors, []);
   });
@@ -47,9 +48,4 @@ export function sent(engine, route) {
 /** The sandboxes that exist and are not being deleted. */
 export function living(emulator) {
   return emulator.fleet.all().filter(({ state }) => state !== "destroying" && state !== "destroyed");
-}
-
-/** Folders of commands in the sandboxes, whose /tmp is this machine's. */
-export function commandFolders() {
-  return readdirSync("/tmp").filter((name) => name.startsWith(".cloudsandbox-"));
 }

@@ -1,0 +1,219 @@
+// Commands: what the report program inside the sandbox is there for. The toolbox's own execute mixes the
+// outputs, loses bytes, feeds a command from the script, and drops all output at a timeout.
+import assert from "node:assert/strict";
+import { readdirSync, readFileSync } from "node:fs";
+import { describe, test } from "node:test";
+
+import { commandFolders } from "../support/daytona.js";
+import { eventually, rejection } from "../support/wait.js";
+import { EXECUTE, open } from "./support.js";
+
+/** Processes whose environment has this text. */
+function marked(text) {
+  return readdirSync("/proc").filter((pid) => {
+    if (!/^\d+$/.test(pid)) return false;
+    try {
+      return readFileSync(`/proc/${pid}/environ`, "latin1").includes(text);
+    } catch {
+      return false;
+    }
+  });
+}
+
+describe("commands", { concurrency: 3 }, () => {
+  test("C009 a passed limit: the output so far of both streams, and no process is left", async (t) => {
+    const { sandbox } = await open(t);
+    const mark = `KEY_${Math.random()}`;
+    const result = await sandbox.exec({
+      command: "echo out; echo err >&2; (sleep 60 & setsid sleep 61 & sleep 62) & sleep 63",
+      env: { MARK: mark },
+      timeoutSeconds: 1,
+    });
+    assert.equal(result.status, "timedOut");
+    assert.equal(result.exitCode, 124);
+    assert.equal(result.stdout, "out\n");
+    assert.equal(result.stderr, "err\n");
+    assert.equal(result.termination, "confirmed");
+    assert.deepEqual(marked(mark), []);
+    assert.ok(result.durationMs < 5000);
+  });
+
+  test("an abort ends the whole tree, too", async (t) => {
+    const { engine, sandbox } = await open(t);
+    const mark = `KEY_${Math.random()}`;
+    const controller = new AbortController();
+    const running = sandbox.exec({
+      command: "echo begun; setsid sleep 60 & sleep 61",
+      env: { MARK: mark },
+      signal: controller.signal,
+      onStdout: () => controller.abort(),
+    });
+    const result = await running;
+    assert.equal(result.status, "cancelled");
+    assert.equal(result.stdout, "begun\n");
+    assert.equal(result.termination, "confirmed");
+    assert.deepEqual(marked(mark), []);
+    const runs = engine.log.filter(({ route, body }) => route === EXECUTE && body.includes("mkfifo"));
+    assert.equal(runs.length, 1);
+  });
+
+  test("an abort before the command begins keeps it from running", async (t) => {
+    const { engine, sandbox } = await open(t);
+    await sandbox.start();
+    const gate = engine.gate();
+    engine.fault(EXECUTE, { before: gate });
+    const controller = new AbortController();
+    const running = sandbox.exec({ command: "echo ran >ran.txt", signal: controller.signal });
+    await gate.arrived();
+    controller.abort();
+    await eventually("the kill", () => engine.log.filter((entry) => entry.route === EXECUTE && entry.status === 200).length === 1);
+    gate.open();
+    assert.equal((await running).status, "cancelled");
+    assert.equal(await sandbox.readFile("ran.txt"), null);
+  });
+
+  test("C054 the rest of the script is no input, and given input arrives exactly", async (t) => {
+    const { sandbox } = await open(t);
+    assert.deepEqual(await sandbox.shell("cat\necho b"), { output: "b\n", exitCode: 0 });
+    assert.equal((await sandbox.shell("read x; echo got=$x")).output, "got=\n");
+    const bytes = Uint8Array.from({ length: 1000 }, (_, i) => i & 255);
+    const { stdout } = await sandbox.exec({ command: "cat", stdin: bytes, encoding: "buffer" });
+    assert.deepEqual(stdout, bytes);
+    const code = "import sys; print(sys.stdin.read().upper())";
+    assert.equal((await sandbox.exec({ code, stdin: "abc" })).stdout, "ABC\n");
+  });
+
+  test("bytes survive: NUL, what is no UTF-8, no line end added", async (t) => {
+    const { sandbox } = await open(t);
+    const { stdout, stderr } = await sandbox.exec({
+      command: "printf 'a\\000b\\377\\001\\001\\001'; printf '\\002' >&2",
+      encoding: "buffer",
+    });
+    assert.deepEqual([...stdout], [97, 0, 98, 255, 1, 1, 1]);
+    assert.deepEqual([...stderr], [2]);
+  });
+
+  test("writing to /dev/stderr and /dev/stdout is as with pipes", async (t) => {
+    const { sandbox } = await open(t);
+    const result = await sandbox.exec({ command: "echo 1; echo 2 >/dev/stderr; echo 3 >/dev/stdout; echo 4 | tee /dev/stderr" });
+    assert.equal(result.stdout, "1\n3\n4\n");
+    assert.equal(result.stderr, "2\n4\n");
+  });
+
+  test("D11 a process left behind does not hold the call, and lives on", async (t) => {
+    const { sandbox } = await open(t);
+    const begun = performance.now();
+    const result = await sandbox.shell("sleep 30 & echo started $!");
+    assert.match(result.output, /^started \d+\n$/);
+    assert.ok(performance.now() - begun < 10_000);
+    const pid = result.output.split(" ")[1].trim();
+    assert.equal((await sandbox.shell(`kill ${pid}`)).exitCode, 0);
+  });
+
+  test("a PATH of the command's own reaches it, and does not break the report", async (t) => {
+    const { sandbox } = await open(t);
+    const { output, exitCode } = await sandbox.shell("echo $PATH; ls", { env: { PATH: "/nowhere", TMPDIR: "/nowhere" } });
+    assert.match(output, /^\/nowhere\n.*not found\n$/s);
+    assert.equal(exitCode, 127);
+  });
+
+  test("exit codes: the command's own, a signal's, and SIGINT is not ignored", async (t) => {
+    const { sandbox } = await open(t);
+    for (const [command, code] of [["exit 3", 3], ["exit 255", 255], ["kill -TERM $$", 143], ["kill -INT $$", 130], ["( ", 2], ["", 0]]) {
+      assert.equal((await sandbox.shell(command)).exitCode, code, command);
+    }
+  });
+
+  test("argv: no shell looks at it", async (t) => {
+    const { sandbox } = await open(t);
+    const argv = ["printf", "%s|", "a b", "$HOME", "'q'", "\"d\"", "\\", "`id`", "", "\n", "\u{1F600}"];
+    const { stdout } = await sandbox.exec({ argv });
+    assert.equal(stdout, `${argv.slice(2).join("|")}|`);
+    assert.equal((await sandbox.exec({ argv: ["nosuchprogram_zz"] })).exitCode, 127);
+  });
+
+  test("cwd: relative, absolute, and one that is not there", async (t) => {
+    const { sandbox } = await open(t, { workDir: "project" });
+    await sandbox.writeFile("sub/f", "x");
+    assert.equal((await sandbox.exec({ command: "ls", cwd: "sub" })).stdout, "f\n");
+    assert.equal((await sandbox.exec({ command: "pwd", cwd: "/" })).stdout, "/\n");
+    assert.match((await sandbox.shell("pwd")).output, /\/project\n$/);
+    const error = await rejection(sandbox.exec({ command: "touch ran", cwd: "nope" }));
+    assert.equal(error.code, "ERR_SANDBOX_INVALID_ARG");
+    assert.match(error.message, /nope/);
+    assert.equal(error.mayHaveRun, false);
+  });
+
+  test("callbacks hear output while the command runs, and all of it", async (t) => {
+    const { engine, sandbox } = await open(t);
+    const heard = { out: "", err: "" };
+    let early = false;
+    const result = await sandbox.exec({
+      command: "echo first; echo problem >&2; while [ ! -e go ]; do sleep 0.05; done; seq 1 200000",
+      onStdout(text) {
+        if (!early) {
+          early = true;
+          sandbox.writeFile("go", "");
+        }
+        heard.out += text;
+      },
+      onStderr: (text) => (heard.err += text),
+      maxOutputBytes: 100,
+    });
+    assert.equal(result.exitCode, 0);
+    assert.equal(heard.err, "problem\n");
+    assert.equal(heard.out.length, 6 + 1288895);
+    assert.ok(heard.out.endsWith("\n200000\n"));
+    assert.equal(result.stdout.length, 100);
+    assert.equal(result.droppedBytes.stdout, 6 + 1288895 - 100);
+    const runs = engine.log.filter(({ route, body }) => route === EXECUTE && body.includes("mkfifo"));
+    assert.equal(runs.length, 1);
+  });
+
+  test("head and tail of much output come without the middle", async (t) => {
+    const { engine, sandbox } = await open(t);
+    const result = await sandbox.exec({ command: "seq 1 300000; echo e >&2", maxOutputBytes: 100, truncate: "middle" });
+    assert.match(result.stdout, /^1\n2\n.*bytes left out.*300000\n$/s);
+    assert.equal(result.stderr, "e\n");
+    const size = 1988895;
+    assert.equal(result.droppedBytes.stdout, size - 100);
+    assert.ok(engine.log.at(-1).sentBytes < 2000, "the middle stayed in the sandbox");
+  });
+
+  for (const shell of ["/bin/sh", "/bin/bash"]) {
+    test(`the daemon's shell is ${shell}`, async (t) => {
+      const { sandbox } = await open(t, { shell });
+      const text = "#".repeat(300_000);
+      assert.deepEqual(await sandbox.shell(`${text}\necho 'one' "two"; echo err >&2; exit 4`), {
+        output: "one two\nerr\n",
+        exitCode: 4,
+      });
+      const timed = await sandbox.shell("echo a; sleep 9", { timeoutSeconds: 0.5 });
+      assert.deepEqual(timed, { output: "a\n", exitCode: 124, timedOut: true });
+    });
+  }
+
+  for (const daemonVersion of ["0.140.0", "0.155.0", "0.160.0", "0.170.0", "0.190.0", "0.200.0"]) {
+    test(`a daemon of version ${daemonVersion}`, async (t) => {
+      const { sandbox } = await open(t, { daemonVersion, exitField: daemonVersion < "0.15" ? "code" : "exitCode" });
+      assert.deepEqual(await sandbox.shell("echo \"$V\"; echo 'x  y' | cat; exit 5", { env: { V: "it's \"v\"" } }), {
+        output: "it's \"v\"\nx  y\n",
+        exitCode: 5,
+      });
+      assert.deepEqual(await sandbox.run("print('p')"), { output: "p\n", exitCode: 0 });
+      assert.equal((await sandbox.shell("echo a; sleep 9", { timeoutSeconds: 0.5 })).output, "a\n");
+      const refused = await rejection(sandbox.exec({ command: "true", cwd: "nope" }));
+      assert.equal(refused.code, "ERR_SANDBOX_INVALID_ARG", refused.message);
+    });
+  }
+});
+
+test("no command leaves its folder behind", async (t) => {
+  const { engine, sandbox } = await open(t);
+  await sandbox.shell("true");
+  await sandbox.exec({ command: "seq 1 500000", onStdout() {} });
+  await sandbox.shell("sleep 5", { timeoutSeconds: 0.2 });
+  const signal = AbortSignal.timeout(300);
+  await rejection(sandbox.shell("sleep 5", { signal }));
+  assert.deepEqual(commandFolders(engine), []);
+});

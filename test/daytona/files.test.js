@@ -1,0 +1,122 @@
+// Files: exact bytes both ways, routes that are missing, and a missing file told from everything else.
+import assert from "node:assert/strict";
+import { describe, test } from "node:test";
+
+import { daytonaReplies } from "../emulators/daytona/replies.js";
+import { replies } from "../emulators/engine.js";
+import { rejection } from "../support/wait.js";
+import { open } from "./support.js";
+
+const BULK = "toolbox POST /files/bulk-upload";
+const UPLOAD = "toolbox POST /files/upload";
+const FOLDER = "toolbox POST /files/folder";
+const DOWNLOAD = "toolbox GET /files/download";
+
+describe("files", { concurrency: 4 }, () => {
+  for (const daemonVersion of ["0.120.0", "0.140.0", "0.160.0", "0.175.0", "0.190.0", "0.218.0"]) {
+    test(`a daemon of version ${daemonVersion}: write, read, missing, refused`, async (t) => {
+      const { sandbox } = await open(t, { daemonVersion });
+      const bytes = Uint8Array.from({ length: 70_000 }, (_, i) => (i * 7) & 255);
+      await sandbox.writeFile("a/b/c.bin", bytes);
+      assert.deepEqual(await sandbox.readBytes("a/b/c.bin"), bytes);
+      await sandbox.writeFile("empty", "");
+      assert.equal(await sandbox.readFile("empty"), "");
+      assert.equal(await sandbox.readFile("absent"), null);
+      assert.equal(await sandbox.readFile("no/such/folder"), null);
+      for (const call of [() => sandbox.readFile("a/b"), () => sandbox.writeFile("a/b", "x")]) {
+        const error = await rejection(call());
+        assert.equal(error.code, "ERR_SANDBOX_INVALID_ARG", error.message);
+        assert.ok(error.message.includes("a/b"));
+      }
+    });
+  }
+
+  test("relative paths begin at the working directory, absolute ones are kept", async (t) => {
+    const { emulator, sandbox } = await open(t, { workDir: "project" });
+    await sandbox.writeFile("rel.txt", "1");
+    assert.equal((await sandbox.shell("cat rel.txt")).output, "1");
+    const { workDir, home } = emulator.sandbox(sandbox.sandboxId);
+    assert.equal(await sandbox.readFile(`${workDir}/rel.txt`), "1");
+    await sandbox.writeFile(`${home}/up.txt`, "2");
+    assert.equal(await sandbox.readFile("../up.txt"), "2");
+  });
+
+  test("names that an address or a form could misread", async (t) => {
+    const { sandbox } = await open(t);
+    const names = ["a b", "a+b", "a%20b", "a&b=c", "a#b", "a?b", "q'u\"o", "b\\s", "x\ny", "t ", "u\t", "e\u0301", "\u{1F600}", "\u00a0n\u00a0"];
+    for (const name of names) {
+      await sandbox.writeFile(`d/${name}`, name);
+      assert.equal(await sandbox.readFile(`d/${name}`), name, JSON.stringify(name));
+    }
+    const { stdout } = await sandbox.exec({ code: "import os, json; print(json.dumps(sorted(os.listdir('d'))))" });
+    assert.deepEqual(JSON.parse(stdout), [...names].sort());
+  });
+
+  for (const [name, reply] of [
+    ["not there", daytonaReplies.noRoute()],
+    ["refused with 405", { status: 405 }],
+    ["refused with 501", { status: 501 }],
+  ]) {
+    test(`the bulk route is ${name}: folder and single upload`, async (t) => {
+      const { engine, sandbox } = await open(t);
+      engine.fault(BULK, { instead: reply }, { times: Infinity });
+      await sandbox.writeFile("new/deep/f", "x");
+      assert.equal(await sandbox.readFile("new/deep/f"), "x");
+      assert.deepEqual([engine.count(BULK), engine.count(FOLDER), engine.count(UPLOAD)], [1, 1, 1]);
+    });
+  }
+
+  test("the bulk route says what is wrong with a file", async (t) => {
+    const { engine, sandbox } = await open(t);
+    engine.fault(BULK, { instead: daytonaReplies.uploadRefused(["f: create: no space left on device"]) });
+    const error = await rejection(sandbox.writeFile("f", "x"));
+    assert.match(error.message, /no space left/);
+    assert.equal(error.code, "ERR_SANDBOX_INVALID_ARG");
+  });
+
+  /** What the daemon answers to a read, while the sandbox is there, and what that means. */
+  for (const [name, reply, code] of [
+    ["404 with an empty body", { status: 404 }, null],
+    ["404 FILE_NOT_FOUND", daytonaReplies.toolbox(404, "gone", "FILE_NOT_FOUND"), null],
+    ["404 of old daemons", { status: 404, body: '{"statusCode":500,"message":"stat /x: no such file or directory"}' }, null],
+    ["404 of the container", daytonaReplies.noContainer(), "CONFLICT"],
+    ["404 of the route", daytonaReplies.noRoute(), "PROTOCOL"],
+    ["404 page", replies.html(404), "PROTOCOL"],
+    ["403", daytonaReplies.toolbox(403, "permission denied", "FILE_ACCESS_DENIED"), "FORBIDDEN"],
+    ["401", daytonaReplies.unauthorized(), "AUTH"],
+    ["400 not started", daytonaReplies.notStarted(), "CONFLICT"],
+    ["502", daytonaReplies.badGateway(), "PROVIDER"],
+    ["204", { status: 204 }, "PROTOCOL"],
+  ]) {
+    test(`a read is answered ${name}: ${code ?? "no such file"}`, async (t) => {
+      const { engine, sandbox } = await open(t);
+      await sandbox.start();
+      engine.fault(DOWNLOAD, { instead: reply });
+      if (code === null) {
+        assert.equal(await sandbox.readFile("f"), null);
+      } else {
+        const error = await rejection(sandbox.readFile("f"));
+        assert.equal(error.code, `ERR_SANDBOX_${code}`, error.message);
+      }
+      assert.equal(engine.count(DOWNLOAD), 1);
+    });
+  }
+
+  test("a download that breaks off is no file", async (t) => {
+    const { engine, sandbox } = await open(t);
+    await sandbox.writeFile("f", "x".repeat(100_000));
+    engine.fault(DOWNLOAD, { stop: { after: 5000, how: "drop", keepLength: true } });
+    const error = await rejection(sandbox.readFile("f"));
+    assert.equal(error.code, "ERR_SANDBOX_NETWORK");
+    assert.equal((await sandbox.readFile("f")).length, 100_000);
+  });
+
+  test("files of a sandbox that is gone: lost, not missing", async (t) => {
+    for (const settings of [{}, { proxyCacheMs: 0 }]) {
+      const { emulator, sandbox } = await open(t, settings, { onLost: "reject" });
+      await sandbox.start();
+      emulator.lose(sandbox.sandboxId);
+      assert.equal((await rejection(sandbox.readFile("f"))).code, "ERR_SANDBOX_LOST");
+    }
+  });
+});

@@ -1,0 +1,14 @@
+// The emulated sandboxes have this machine's /tmp, where the program that runs a command has its folder. A
+// real one takes it along when it goes.
+import { existsSync, rmSync } from "node:fs";
+
+/** Folders of the commands that were sent, and that are still there. */
+export function commandFolders(engine) {
+  const tags = engine.log.flatMap(({ body }) => body.match(/(?<=' cloudsandbox )[0-9a-f]{32}/) ?? []);
+  return [...new Set(tags)].flatMap((tag) => [`/tmp/.cloudsandbox-${tag}`, `/tmp/.cloudsandbox-${tag}.stop`]).filter(existsSync);
+}
+
+/** For sandboxes that have gone while a command ran. */
+export function removeCommandFolders(engine) {
+  for (const folder of commandFolders(engine)) rmSync(folder, { recursive: true, force: true });
+}
