@@ -193,7 +193,7 @@ describe("commands", { concurrency: 3 }, () => {
     });
   }
 
-  for (const daemonVersion of ["0.140.0", "0.155.0", "0.160.0", "0.170.0", "0.190.0", "0.200.0"]) {
+  for (const daemonVersion of ["0.120.0", "0.140.0", "0.155.0", "0.160.0", "0.170.0", "0.190.0", "0.200.0"]) {
     test(`a daemon of version ${daemonVersion}`, async (t) => {
       const { sandbox } = await open(t, { daemonVersion, exitField: daemonVersion < "0.15" ? "code" : "exitCode" });
       assert.deepEqual(await sandbox.shell("echo \"$V\"; echo 'x  y' | cat; exit 5", { env: { V: "it's \"v\"" } }), {

@@ -134,3 +134,13 @@ export function useErrors(error: unknown) {
   error.code = "ERR_SANDBOX_AUTH";
   return SANDBOX_ERROR_CODES.includes(code) ? [...flags, ...details] : undefined;
 }
+
+// Daytona: options are checked, the name of the older contract works, and the toolkit knows its sandbox.
+import { DaytonaSandbox, DaytonaSandboxToolkit } from "cloudsandbox";
+import type { DaytonaSandboxConfig } from "cloudsandbox/toolkits";
+
+const daytonaConfig: DaytonaSandboxConfig = { apiKey: "k", language: "node", autoStopMinutes: 5 };
+export const daytona: CloudSandbox = new DaytonaSandbox(daytonaConfig);
+export const fromToolkit: DaytonaSandbox = new DaytonaSandboxToolkit({ apiKey: "k" }).getSandbox();
+// @ts-expect-error "shell" is no language to create a sandbox for
+export const shellOnly: DaytonaSandboxConfig = { language: "shell" };

@@ -1,0 +1,56 @@
+// An agent whose code runs at Daytona.
+//
+//   DAYTONA_API_KEY=... node examples/daytona-agent.js     hosted; DAYTONA_API_URL for a server of your own
+//   node examples/daytona-agent.js --emulator              no account: a loopback server of the tests
+//
+// The model is a script, so that the example needs none; a real one gets the same tools and texts.
+import { DaytonaSandboxToolkit, collectToolkitTools } from "cloudsandbox";
+
+const emulator = process.argv.includes("--emulator") ? await startEmulator() : undefined;
+
+const toolkit = new DaytonaSandboxToolkit({
+  ...(emulator && { apiKey: emulator.apiKey, baseURL: emulator.apiUrl }),
+  labels: { purpose: "example" },
+  autoStopMinutes: 5, // should this program die: the server stops and so deletes it after five minutes
+});
+const tools = collectToolkitTools([toolkit]);
+
+const script = [
+  ["write_file", { path: "input.csv", contents: "name,score\nAda,91\nLin,77\nSam,85\n" }],
+  ["run", { code: "import csv\nrows = list(csv.DictReader(open('input.csv')))\nprint(max(rows, key=lambda row: int(row['score'])))" }],
+  ["shell", { command: "sort -t, -k2 -n input.csv | tail -1; echo 'a remark' >&2; exit 3" }],
+  ["shell", { command: "echo 'this takes long'; sleep 60", timeoutSeconds: 1 }],
+  ["run", { code: "console.log(1)", language: "node" }],
+  ["read_file", { path: "nothing.txt" }],
+];
+
+/** A model: answers a conversation with the next tool call, or with its last word. */
+function scriptedModel(messages) {
+  const [name, args] = script[messages.filter(({ role }) => role === "tool").length] ?? [];
+  return name ? { call: { name: `sandbox_daytona_${name}`, args } } : { text: "Ada has the best score." };
+}
+
+const messages = [{ role: "user", content: "Who has the best score?" }];
+try {
+  for (;;) {
+    const { call, text } = scriptedModel(messages);
+    if (!call) {
+      console.log(`model: ${text}`);
+      break;
+    }
+    console.log(`model: ${call.name} ${JSON.stringify(call.args)}`);
+    // What a tool throws is an answer to the model, too.
+    const content = await tools[call.name].execute(call.args).catch((error) => `Error: ${error.message}`);
+    console.log(`tool:  ${content}\n`);
+    messages.push({ role: "tool", content });
+  }
+} finally {
+  await toolkit.close(); // deletes the sandbox
+  await emulator?.close();
+}
+
+/** Not in the package: from a clone of its repository. */
+async function startEmulator() {
+  const { startDaytona } = await import("../test/emulators/daytona/index.js");
+  return startDaytona();
+}
