@@ -1,4 +1,6 @@
 // LocalSandbox: commands on this computer, with the privileges of this process.
+import { fileURLToPath } from "node:url";
+
 import { SandboxError } from "./errors.js";
 import { guardPath } from "./native.js";
 import {
@@ -12,6 +14,8 @@ const LOCAL_OPTIONS = Object.freeze([
   ...COMMON_OPTIONS,
   "workspace", "tempDir", "env", "inheritEnv", "killGraceSeconds", "nodePath", "isolation", "trusted",
 ]);
+
+const NODE_GLOBALS = fileURLToPath(new URL("./node-globals.cjs", import.meta.url));
 
 let warned = false;
 
@@ -45,6 +49,7 @@ function ownOptions({ workspace, tempDir, env, inheritEnv, killGraceSeconds = 2,
   return {
     guardPath: guardPath(),
     nodePath: checkAbsolute(nodePath, "nodePath"),
+    nodeArgs: ["--require", NODE_GLOBALS],
     killGraceMs: Math.round(checkNumber(killGraceSeconds, "killGraceSeconds", 0, 3) * 1000),
     ...(workspace !== undefined && { workspace: checkAbsolute(workspace, "workspace") }),
     ...(tempDir !== undefined && { tempDir: checkAbsolute(tempDir, "tempDir") }),

@@ -56,23 +56,13 @@ static int check_text(const sbx_exec_spec *spec, sbx_err *err) {
                      (int)spec->kind);
 }
 
-static bool is_env_name(sbx_slice name) {
-  for (size_t i = 0; i < name.len; i++) {
-    char c = name.ptr[i];
-    bool letter = (c >= 'a' && c <= 'z') || (c >= 'A' && c <= 'Z') || c == '_';
-    if (!letter && !(i > 0 && c >= '0' && c <= '9'))
-      return false;
-  }
-  return name.len > 0;
-}
-
 /* Values may be secrets: only names are shown. */
 static int check_env(const sbx_exec_spec *spec, sbx_err *err) {
   if (spec->env_count > 0 && spec->env == NULL)
     return sbx_err_set(err, SBX_EINVAL, "the list of environment variables is missing");
   for (size_t i = 0; i < spec->env_count; i++) {
     sbx_slice name = spec->env[i].name;
-    bool name_ok = is_env_name(name);
+    bool name_ok = sbx_provider_is_env_name(name);
     if (name_ok && !sbx_slice_has_nul(spec->env[i].value))
       continue;
     if (name.len > SHOWN_NAME_MAX)

@@ -31,6 +31,8 @@ struct sbx_config {
   char *temp_dir;  /* where to make it */
   char *guard_path;
   char *node_path;
+  char **node_args;
+  size_t node_arg_count;
   sbx__env env;
   uint32_t kill_grace_ms;
 };

@@ -114,8 +114,11 @@ static int add_shell(sbx_buf *buf, sbx_guard_spec *head, sbx__command *command,
 /* Code comes on stdin, unless stdin is wanted for something else. */
 static int add_code(sbx_buf *buf, sbx_guard_spec *head, sbx__command *command,
                     const sbx_session *session, const sbx_exec_spec *spec, sbx_err *err) {
+  const sbx_config *config = session->config;
   bool python = spec->language == SBX_LANG_PYTHON;
-  add_arg(buf, head, python ? "python3" : session->config->node_path);
+  add_arg(buf, head, python ? "python3" : config->node_path);
+  for (size_t i = 0; !python && i < config->node_arg_count; i++)
+    add_arg(buf, head, config->node_args[i]);
   if (spec->stdin_bytes.len == 0) {
     add_arg(buf, head, "-");
     return put_file(&command->fd[SBX_GUARD_FD_STDIN], session, spec->text, sbx_slice_of(NULL, 0),

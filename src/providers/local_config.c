@@ -5,6 +5,7 @@
  *                it each sandbox gets a directory of its own, removed at its end
  *   tempDir      absolute path of the directory to make that in (TMPDIR, else /tmp)
  *   nodePath     what runs JavaScript ("node", looked up in the command's PATH)
+ *   nodeArgs     array of strings: put between nodePath and the code
  *   inheritEnv   array of names: variables of this process that commands get
  *   env          object of strings: further variables
  *   killGraceMs  how long a command has between SIGTERM and SIGKILL (2000, at most 3000)
@@ -105,16 +106,6 @@ static int set_defaults(sbx__env *env) {
 
 /* ---- members -------------------------------------------------------------------------------- */
 
-static bool is_env_name(sbx_slice name) {
-  for (size_t i = 0; i < name.len; i++) {
-    char c = name.ptr[i];
-    bool letter = (c >= 'a' && c <= 'z') || (c >= 'A' && c <= 'Z') || c == '_';
-    if (!letter && !(i > 0 && c >= '0' && c <= '9'))
-      return false;
-  }
-  return name.len > 0;
-}
-
 static int bad_name(const char *option, sbx_slice name, sbx_err *err) {
   sbx_err_set(err, SBX_EINVAL, "%s: not a name of an environment variable: \"", option);
   sbx_err_append_remote(err, name);
@@ -123,7 +114,7 @@ static int bad_name(const char *option, sbx_slice name, sbx_err *err) {
 }
 
 static int inherit(sbx__env *env, sbx_slice name, sbx_err *err) {
-  if (!is_env_name(name))
+  if (!sbx_provider_is_env_name(name))
     return bad_name("inheritEnv", name, err);
   char *text = sbx_strndup(name.ptr, name.len);
   if (text == NULL)
@@ -155,7 +146,7 @@ static int read_env(sbx__env *env, const sbx_json *object, sbx_err *err) {
     return sbx_err_set(err, SBX_EINVAL, "env must be an object of strings");
   for (const sbx_json *v = sbx_json_next(object, NULL, &name); v != NULL;
        v = sbx_json_next(object, v, &name)) {
-    if (!is_env_name(name))
+    if (!sbx_provider_is_env_name(name))
       return bad_name("env", name, err);
     if (!sbx_json_string(v, &value) || sbx_slice_has_nul(value)) {
       sbx_err_set(err, SBX_EINVAL, "env: the value of ");
@@ -199,6 +190,31 @@ static int read_paths(sbx_config *config, const sbx_json *options, sbx_err *err)
   return rc;
 }
 
+static int read_node_args(sbx_config *config, const sbx_json *list, sbx_err *err) {
+  sbx_slice text;
+  size_t count = 0;
+  if (list == NULL)
+    return SBX_OK;
+  bool good = sbx_json_is_array(list);
+  for (const sbx_json *v = sbx_json_next(list, NULL, NULL); good && v != NULL;
+       v = sbx_json_next(list, v, NULL), count++)
+    good = sbx_json_string(v, &text) && !sbx_slice_has_nul(text);
+  if (!good)
+    return sbx_err_set(err, SBX_EINVAL, "nodeArgs must be an array of strings without NUL bytes");
+  config->node_args = sbx_calloc(count + 1, sizeof *config->node_args);
+  if (config->node_args == NULL)
+    return sbx_err_set(err, SBX_ENOMEM, NULL);
+  for (const sbx_json *v = sbx_json_next(list, NULL, NULL); v != NULL;
+       v = sbx_json_next(list, v, NULL)) {
+    sbx_json_string(v, &text);
+    char *copy = sbx_strndup(text.ptr, text.len);
+    if (copy == NULL)
+      return sbx_err_set(err, SBX_ENOMEM, NULL);
+    config->node_args[config->node_arg_count++] = copy;
+  }
+  return SBX_OK;
+}
+
 static int read_grace(sbx_config *config, const sbx_json *options, sbx_err *err) {
   const sbx_json *v = sbx_json_get(options, "killGraceMs");
   int64_t grace = KILL_GRACE_MS;
@@ -216,13 +232,17 @@ void sbx__local_config_free(sbx_config *config) {
   sbx_free(config->temp_dir);
   sbx_free(config->guard_path);
   sbx_free(config->node_path);
+  for (size_t i = 0; i < config->node_arg_count; i++)
+    sbx_free(config->node_args[i]);
+  sbx_free(config->node_args);
   env_free(&config->env);
   sbx_free(config);
 }
 
 int sbx__local_configure(sbx_config **out, sbx_loop *loop, const sbx_json *options, sbx_err *err) {
-  static const char *const names[] = {"workspace",  "tempDir", "guardPath",   "nodePath",
-                                      "inheritEnv", "env",     "killGraceMs", NULL};
+  static const char *const names[] = {"workspace", "tempDir",     "guardPath",
+                                      "nodePath",  "nodeArgs",    "inheritEnv",
+                                      "env",       "killGraceMs", NULL};
   int rc = sbx_provider_check_names(options, names, err);
   if (rc != SBX_OK)
     return rc;
@@ -231,6 +251,8 @@ int sbx__local_configure(sbx_config **out, sbx_loop *loop, const sbx_json *optio
     return sbx_err_set(err, SBX_ENOMEM, NULL);
   config->loop = loop;
   rc = read_paths(config, options, err);
+  if (rc == SBX_OK)
+    rc = read_node_args(config, sbx_json_get(options, "nodeArgs"), err);
   if (rc == SBX_OK)
     rc = read_grace(config, options, err);
   if (rc == SBX_OK && set_defaults(&config->env) != SBX_OK)

@@ -1,4 +1,4 @@
-/* registry.c - the table of providers, and the check of options that they share.
+/* registry.c - the table of providers, and the checks that they share.
  *
  * Invariant: an option that nobody reads is refused; a misspelt one never passes in silence. */
 #include "providers/provider.h"
@@ -50,4 +50,14 @@ int sbx_provider_check_names(const sbx_json *options, const char *const *names, 
     return SBX_EINVAL;
   }
   return SBX_OK;
+}
+
+bool sbx_provider_is_env_name(sbx_slice name) {
+  for (size_t i = 0; i < name.len; i++) {
+    char c = name.ptr[i];
+    bool letter = (c >= 'a' && c <= 'z') || (c >= 'A' && c <= 'Z') || c == '_';
+    if (!letter && !(i > 0 && c >= '0' && c <= '9'))
+      return false;
+  }
+  return name.len > 0;
 }

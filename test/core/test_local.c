@@ -119,6 +119,24 @@ static void test_code_is_literal(void **state) {
   local_result_free(&r);
 }
 
+static void test_arguments_of_node(void **state) {
+  local_fixture *f = of(state);
+  local_result r;
+  local_options(f, "\"nodePath\":\"echo\",\"nodeArgs\":[\"-a\",\"\",\"b  c\"]");
+  sbx_exec_spec spec = local_code(SBX_LANG_NODE, "1");
+  local_exec(f, &r, &spec);
+  assert_slice(sbx_buf_slice(&r.out), LIT("-a  b  c -\n"));
+  local_result_free(&r);
+  spec.stdin_bytes = sbx_slice_str("given");
+  local_exec(f, &r, &spec);
+  assert_slice(sbx_buf_slice(&r.out), LIT("-a  b  c -e 1\n"));
+  local_result_free(&r);
+  spec = local_code(SBX_LANG_PYTHON, "import sys; print(sys.argv)");
+  local_exec(f, &r, &spec);
+  assert_slice(sbx_buf_slice(&r.out), LIT("['-']\n"));
+  local_result_free(&r);
+}
+
 /* `head` + 400000 times 'a' + `tail`, as large as no argument may be. */
 static char *large_text(const char *head, const char *tail) {
   size_t head_len = strlen(head), size = head_len + 400000 + strlen(tail) + 1;
@@ -502,6 +520,7 @@ int main(void) {
       TEST(test_signals),
       TEST(test_argv_without_a_shell),
       TEST(test_code_is_literal),
+      TEST(test_arguments_of_node),
       TEST(test_large_code_and_text),
       TEST(test_stdin_is_empty),
       TEST(test_stdin_bytes),

@@ -148,6 +148,25 @@ describe("environment", { concurrency: 4 }, () => {
     assert.match(other.output, /other-node/);
   });
 
+  test("node code has the built-in modules as variables, as `node -e` has", async (t) => {
+    const sandbox = open(t);
+    const node = (code, options) => sandbox.exec({ code, language: "node", ...options });
+    const missing = `console.log(require("module").builtinModules.filter((name) => !/^_|\\//.test(name) && !(name in globalThis)).join())`;
+    for (const stdin of [undefined, "given"]) {
+      for (const [code, stdout] of [
+        ["console.log(path.basename('/a/b'), os.EOL === '\\n', typeof fs.promises.readFile, crypto.randomBytes(2).length)", "b true function 2\n"],
+        ["console.log(typeof crypto.subtle, typeof process.pid, typeof require, JSON.stringify(Object.keys(globalThis).includes('fs')))", "object number function false\n"],
+        ["const fs = require('fs'); let path = 1; var os = 2; function util() {} console.log(typeof fs.readFileSync, path, os, typeof util)", "function 1 2 function\n"],
+        ["fs = 'mine'; console.log(fs)", "mine\n"],
+        ["import { EOL } from 'node:os'; console.log(EOL === os.EOL, typeof require, await Promise.resolve(path.sep))", "true undefined /\n"],
+        [missing, "\n"],
+      ]) {
+        const result = await node(code, { stdin });
+        assert.deepEqual([result.stdout, result.stderr, result.exitCode], [stdout, "", 0], code);
+      }
+    }
+  });
+
   test("I34 descriptors of the host do not leak into a command", async (t) => {
     const tracked = mark();
     const { output } = await open(t).shell("ls /proc/self/fd", { env: tracked.env });
