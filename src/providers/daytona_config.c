@@ -209,8 +209,10 @@ static void put_image(body *b) {
     sbx_buf_append_str(&text, "FROM ");
     sbx_buf_append_str(&text, image);
     sbx_buf_append_str(&text, "\n");
-    if (text.error != SBX_OK)
+    if (text.error == SBX_ETOOBIG)
       b->rc = sbx_err_set(b->err, SBX_EINVAL, "the name of the image is too long");
+    else if (text.error != SBX_OK)
+      b->rc = sbx_err_set(b->err, text.error, NULL);
     sbx_json_put_name(&b->json, sbx_slice_str("buildInfo"));
     sbx_json_begin_object(&b->json);
     sbx_json_put_name(&b->json, sbx_slice_str("dockerfileContent"));

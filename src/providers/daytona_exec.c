@@ -233,13 +233,15 @@ static void on_ran(sbx_steps *steps, sbx_http *reply) {
   sbx_err err;
   stop_following(exec, SBX_ECANCELED);
   int rc = sbx__daytona_check_tool(&err, reply, "run a command");
-  exec->status->started = reply->op.err.code != SBX_OK ? reply->sent_maybe : !err.no_effect;
+  if (reply->op.err.code != SBX_OK)
+    exec->status->started = reply->sent_maybe;
+  else
+    exec->status->started = rc == SBX_OK || !err.no_effect;
   if (rc != SBX_OK && reply->op.err.code == SBX_OK && reply->status == 408) {
     finish_late(exec);
     return;
   }
   if (rc == SBX_OK) {
-    exec->status->started = true;
     rc = read_reply(&exec->report, reply, exec->tag, &printed, &doc, &err);
     if (rc != SBX_OK) {
       rc = explain(exec, doc != NULL ? sbx_json_root(doc) : NULL, printed, &err);

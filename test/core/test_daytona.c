@@ -1,0 +1,270 @@
+/* Tests of the Daytona provider's parts that need no server: options, the text that runs a command,
+ * and reading its report. */
+#include "providers/daytona.h"
+
+#include "support/core_test.h"
+
+#define TAG "0123456789abcdef0123456789abcdef"
+#define REPORT "a shell's greeting\n\n" TAG " ran 7 0 5 3\naGVsbG8=\n\nZXJy\n\n" TAG " end\n"
+
+static int configure(sbx_config **out, sbx_slice options, sbx_err *err) {
+  sbx_json_doc *doc;
+  assert_int_equal(sbx_json_parse(&doc, options, err), SBX_OK);
+  int rc = sbx_daytona_provider.configure(out, NULL, sbx_json_root(doc), err);
+  sbx_json_free(doc, true);
+  return rc;
+}
+
+/* ---- options ---- */
+
+static void test_options(void **state) {
+  sbx_config *config = NULL;
+  sbx_err err;
+  (void)state;
+  assert_int_equal(
+      configure(&config, LIT("{\"apiKey\":\"k\",\"baseURL\":\"http://h:1/api//\"}"), &err), SBX_OK);
+  assert_string_equal(config->api_url, "http://h:1/api");
+  assert_true(config->owned && config->ephemeral && !config->keyless);
+  sbx_daytona_provider.config_free(config);
+  assert_int_equal(configure(&config,
+                             LIT("{\"jwtToken\":\"j\",\"organizationId\":\"o\","
+                                 "\"sandboxId\":\"s\",\"autoDeleteMinutes\":-1}"),
+                             &err),
+                   SBX_OK);
+  assert_string_equal(config->api_url, "https://app.daytona.io/api");
+  assert_true(!config->owned && !config->ephemeral);
+  sbx_daytona_provider.config_free(config);
+  assert_int_equal(configure(&config, LIT("{\"lateAuth\":true}"), &err), SBX_OK);
+  assert_true(config->keyless);
+  sbx_daytona_provider.config_free(config);
+}
+
+static void test_options_that_are_wrong(void **state) {
+  static const struct {
+    sbx_slice options;
+    int code;
+    const char *says;
+  } cases[] = {
+      {BYTES("{}"), SBX_EKEY, "missing API key"},
+      {BYTES("{\"jwtToken\":\"canary\"}"), SBX_EKEY, "organizationId"},
+      {BYTES("{\"apiKey\":\"\"}"), SBX_EINVAL, "apiKey"},
+      {BYTES("{\"apiKey\":\"canary\\n\"}"), SBX_EINVAL, "apiKey"},
+      {BYTES("{\"apiKey\":7}"), SBX_EINVAL, "apiKey"},
+      {BYTES("{\"apikey\":\"canary\"}"), SBX_EINVAL, "unknown option"},
+      {BYTES("{\"apiKey\":\"k\",\"baseURL\":\"canary\"}"), SBX_EINVAL, "baseURL"},
+      {BYTES("{\"apiKey\":\"k\",\"baseURL\":\"http://h/?canary\"}"), SBX_EINVAL, "baseURL"},
+      {BYTES("{\"apiKey\":\"k\",\"env\":{\"A\":1}}"), SBX_EINVAL, "env"},
+      {BYTES("{\"apiKey\":\"k\",\"env\":{\"A\":\"canary\\u0000\"}}"), SBX_EINVAL, "env"},
+      {BYTES("{\"apiKey\":\"k\",\"labels\":[]}"), SBX_EINVAL, "labels"},
+      {BYTES("{\"apiKey\":\"k\",\"cpu\":1}"), SBX_EINVAL, "cpu"},
+      {BYTES("{\"apiKey\":\"k\",\"image\":\"i\",\"cpu\":1.5}"), SBX_EINVAL, "cpu"},
+      {BYTES("{\"apiKey\":\"k\",\"image\":\"i\",\"snapshot\":\"s\"}"), SBX_EINVAL, "snapshot"},
+      {BYTES("{\"apiKey\":\"k\",\"owned\":false}"), SBX_EINVAL, "owned"},
+      {BYTES("{\"apiKey\":\"k\",\"proxy\":7}"), SBX_EINVAL, "proxy"},
+      {BYTES("{\"apiKey\":\"k\",\"ca\":\"\"}"), SBX_EINVAL, "ca"},
+  };
+  (void)state;
+  for (size_t i = 0; i < COUNT(cases); i++) {
+    sbx_config *config = NULL;
+    sbx_err err;
+    assert_int_equal(configure(&config, cases[i].options, &err), cases[i].code);
+    assert_non_null(strstr(err.message, cases[i].says));
+    assert_null(strstr(err.message, "canary"));
+  }
+}
+
+static void test_options_without_memory(void **state) {
+  sbx_slice options =
+      LIT("{\"apiKey\":\"k\",\"organizationId\":\"o\",\"baseURL\":\"http://h/api\","
+          "\"image\":\"i\",\"env\":{\"A\":\"b\"},\"labels\":{\"c\":\"d\"},"
+          "\"language\":\"javascript\",\"proxy\":\"\",\"toolboxUrl\":\"http://t\"}");
+  sbx_json_doc *doc;
+  sbx_err err;
+  int rc = SBX_ENOMEM;
+  (void)state;
+  assert_int_equal(sbx_json_parse(&doc, options, &err), SBX_OK);
+  size_t live = sbx_alloc_live();
+  for (size_t nth = 1; rc != SBX_OK; nth++) {
+    sbx_config *config = NULL;
+    sbx_alloc_fail_at(nth, false);
+    rc = sbx_daytona_provider.configure(&config, NULL, sbx_json_root(doc), &err);
+    sbx_alloc_fail_at(0, false);
+    if (rc == SBX_OK)
+      sbx_daytona_provider.config_free(config);
+    else
+      assert_int_equal(rc, SBX_ENOMEM);
+    assert_int_equal(sbx_alloc_live(), live);
+  }
+  sbx_json_free(doc, true);
+}
+
+/* ---- the text ---- */
+
+static const sbx_slice argv[] = {BYTES("a'b"), BYTES("")};
+static const sbx_env_var env[] = {{BYTES("NAME"), BYTES("va'lue")}};
+
+static const sbx_exec_spec specs[] = {
+    {.kind = SBX_EXEC_SHELL, .text = BYTES("echo 'canary'"), .timeout_ms = 1500},
+    {.kind = SBX_EXEC_CODE,
+     .text = BYTES("canary"),
+     .language = SBX_LANG_NODE,
+     .stdin_bytes = BYTES("canary\0"),
+     .env = env,
+     .env_count = 1,
+     .cwd = BYTES("sub"),
+     .timeout_ms = SBX_NO_TIMEOUT},
+    {.kind = SBX_EXEC_ARGV, .argv = argv, .argc = 2, .timeout_ms = 30000, .merge_streams = true},
+};
+
+/* A member of the request's body. */
+static const sbx_json *parse(sbx_json_doc **doc, const sbx_buf *body, const char *name) {
+  sbx_err err;
+  assert_int_equal(sbx_json_parse(doc, sbx_buf_slice(body), &err), SBX_OK);
+  return sbx_json_get(sbx_json_root(*doc), name);
+}
+
+static void test_text_of_the_user_is_not_in_the_program(void **state) {
+  sbx_session session = {.dir = (char *)(uintptr_t) "/home/w"};
+  (void)state;
+  for (size_t i = 0; i < COUNT(specs); i++) {
+    sbx_buf body;
+    sbx_json_doc *doc;
+    sbx_slice text, dir;
+    int64_t limit = 0;
+    assert_int_equal(sbx__daytona_write_command(&body, &session, &specs[i], TAG,
+                                                (sbx__daytona_share){10, 20}, false),
+                     SBX_OK);
+    assert_true(sbx_json_string(parse(&doc, &body, "command"), &text));
+    assert_false(sbx__daytona_says(text, "canary"));
+    assert_false(sbx__daytona_says(text, "a'b"));
+    assert_true(sbx_json_string(sbx_json_get(sbx_json_root(doc), "cwd"), &dir));
+    assert_true(sbx_slice_eq_str(dir, i == 1 ? "/home/w/sub" : "/home/w"));
+    bool limited = sbx_json_int(sbx_json_get(sbx_json_root(doc), "timeout"), 1, 100, &limit);
+    assert_true(limited == (specs[i].timeout_ms != SBX_NO_TIMEOUT));
+    if (limited)
+      assert_true((uint64_t)limit * 1000 > specs[i].timeout_ms);
+    assert_true((sbx_json_get(sbx_json_root(doc), "envs") != NULL) == (i == 1));
+    sbx_json_free(doc, false);
+    sbx_buf_deinit(&body);
+  }
+}
+
+static void test_old_daemons_get_one_argument_and_exports(void **state) {
+  sbx_session session = {.old_shell = true, .old_env = true};
+  sbx_exec_spec large = {.kind = SBX_EXEC_SHELL, .timeout_ms = 1};
+  sbx_buf body;
+  sbx_json_doc *doc;
+  sbx_slice text;
+  (void)state;
+  assert_int_equal(sbx__daytona_write_command(&body, &session, &specs[1], TAG,
+                                              (sbx__daytona_share){10, 0}, true),
+                   SBX_OK);
+  assert_true(sbx_json_string(parse(&doc, &body, "command"), &text));
+  assert_true(sbx_slice_starts_with(text, LIT("sh -c \"echo '")));
+  assert_null(sbx_json_get(sbx_json_root(doc), "envs"));
+  sbx_json_free(doc, false);
+  sbx_buf_deinit(&body);
+  /* It would not fit into an argument there. */
+  char *many = calloc(1, 200000);
+  assert_non_null(many);
+  memset(many, 'x', 200000);
+  large.text = sbx_slice_of(many, 200000);
+  assert_int_equal(
+      sbx__daytona_write_command(&body, &session, &large, TAG, (sbx__daytona_share){1, 0}, false),
+      SBX_ETOOBIG);
+  sbx_buf_deinit(&body);
+  free(many);
+}
+
+static void test_writing_without_memory(void **state) {
+  sbx_session session = {.dir = (char *)(uintptr_t) "/d", .old_shell = true};
+  size_t live = sbx_alloc_live();
+  (void)state;
+  for (size_t i = 0; i < COUNT(specs); i++) {
+    int rc = SBX_ENOMEM;
+    for (size_t nth = 1; rc != SBX_OK; nth++) {
+      sbx_buf body;
+      sbx_alloc_fail_at(nth, false);
+      rc = sbx__daytona_write_command(&body, &session, &specs[i], TAG, (sbx__daytona_share){1, 1},
+                                      true);
+      sbx_alloc_fail_at(0, false);
+      assert_true(rc == SBX_OK || rc == SBX_ENOMEM);
+      sbx_buf_deinit(&body);
+      assert_int_equal(sbx_alloc_live(), live);
+    }
+  }
+}
+
+/* ---- the report ---- */
+
+static int read_text(sbx_slice printed, sbx__daytona_report *report) {
+  sbx_err err;
+  sbx_slice tight = tight_copy(printed);
+  sbx__daytona_report_init(report);
+  int rc = sbx__daytona_read_report(report, tight, TAG, &err);
+  tight_free(tight);
+  return rc;
+}
+
+static void test_report(void **state) {
+  sbx__daytona_report report;
+  (void)state;
+  assert_int_equal(read_text(LIT(REPORT), &report), SBX_OK);
+  assert_int_equal(report.end, SBX__DAYTONA_RAN);
+  assert_int_equal(report.exit_code, 7);
+  assert_false(report.tree_gone);
+  assert_slice(sbx_buf_slice(&report.head[0]), LIT("hello"));
+  assert_slice(sbx_buf_slice(&report.head[1]), LIT("err"));
+  sbx__daytona_report_deinit(&report);
+}
+
+/* A success only with the last letter of "end". */
+static void test_report_cut_anywhere(void **state) {
+  sbx__daytona_report report;
+  size_t whole = sizeof REPORT - 2;
+  (void)state;
+  for (size_t len = 0; len <= whole; len++) {
+    int rc = read_text(sbx_slice_of(REPORT, len), &report);
+    assert_int_equal(rc, len < whole ? SBX_EPROTO : SBX_OK);
+    sbx__daytona_report_deinit(&report);
+  }
+}
+
+static void test_reports_that_are_wrong(void **state) {
+  static const sbx_slice cases[] = {
+      BYTES("0123456789abcdef0123456789abcdee ran 0 0 0 0\n\n\n\n\n" TAG " end\n"),
+      BYTES(TAG " walked 0 0 0 0\n\n\n\n\n" TAG " end\n"),
+      BYTES(TAG " ran 256 0 0 0\n\n\n\n\n" TAG " end\n"),
+      BYTES(TAG " ran -1 0 0 0\n\n\n\n\n" TAG " end\n"),
+      BYTES(TAG " ran 0 2 0 0\n\n\n\n\n" TAG " end\n"),
+      BYTES(TAG " ran 0 0 0\n\n\n\n\n" TAG " end\n"),
+      BYTES(TAG " ran 0 0 0 9999999999999999999\n\n\n\n\n" TAG " end\n"),
+      BYTES(TAG " ran 0 0 1 0\naGVsbG8=\n\n\n\n" TAG " end\n"), /* more than its size */
+      BYTES(TAG " ran 0 0 9 0\naG!!\n\n\n\n" TAG " end\n"),
+      BYTES(TAG " ran 0 0 0 0\n\n\n\n\n" TAG " endless\n"),
+      BYTES(TAG " ran 0 0 0 0\n\n\n\n" TAG " end\n"),
+      BYTES(TAG TAG " ran 0 0 0 0\n\n\n\n\n" TAG " end\n"),
+      BYTES("\0\0\0\n\n\n"),
+  };
+  (void)state;
+  for (size_t i = 0; i < COUNT(cases); i++) {
+    sbx__daytona_report report;
+    assert_int_equal(read_text(cases[i], &report), SBX_EPROTO);
+    sbx__daytona_report_deinit(&report);
+  }
+}
+
+int main(void) {
+  const struct CMUnitTest tests[] = {
+      cmocka_unit_test(test_options),
+      cmocka_unit_test(test_options_that_are_wrong),
+      cmocka_unit_test(test_options_without_memory),
+      cmocka_unit_test(test_text_of_the_user_is_not_in_the_program),
+      cmocka_unit_test(test_old_daemons_get_one_argument_and_exports),
+      cmocka_unit_test(test_writing_without_memory),
+      cmocka_unit_test(test_report),
+      cmocka_unit_test(test_report_cut_anywhere),
+      cmocka_unit_test(test_reports_that_are_wrong),
+  };
+  return cmocka_run_group_tests(tests, NULL, NULL);
+}
