@@ -1,13 +1,15 @@
 /* e2b_cell.c - the reply to one piece of code, line by line.
  *
  * Each line is a JSON object with a type: output, a result to show, the error that ended the code,
- * the end. Python writes NaN and Infinity into JSON that knows no such numbers; they become null.
+ * the end. Python writes two things that are no JSON: NaN and Infinity, which become null, and half
+ * surrogate pairs, which become U+FFFD.
  *
  * Invariant: results and the error are kept as the bytes that came, once they were found to be
  * JSON. */
 #include "providers/e2b.h"
 
 #include "core/alloc.h"
+#include "core/enc.h"
 #include "core/err.h"
 
 #include <string.h>
@@ -26,7 +28,7 @@ void sbx__e2b_cell_deinit(sbx__e2b_cell *cell) {
   sbx_buf_deinit(&cell->error);
 }
 
-/* ---- numbers that are none ------------------------------------------------------------------ */
+/* ---- what Python takes for JSON -------------------------------------------------------------- */
 
 /* Length of NaN, Infinity or -Infinity at the start of `s`, else 0. */
 static size_t no_number(sbx_slice s) {
@@ -38,21 +40,44 @@ static size_t no_number(sbx_slice s) {
   return 0;
 }
 
-/* Copies `line` with null for each of them, outside of strings. */
-static int replace_no_numbers(sbx_buf *out, sbx_slice line) {
+/* Whether an escape \\uXXXX with X from `low` to `high` at its second digit, behind a 'd', stands
+ * at the start of `s`: the two kinds of surrogates. */
+static bool is_surrogate(sbx_slice s, int low, int high) {
+  if (s.len < 6 || s.ptr[0] != '\\' || s.ptr[1] != 'u' || sbx_hex_value(s.ptr[2]) != 0xd)
+    return false;
+  int digit = sbx_hex_value(s.ptr[3]);
+  return digit >= low && digit <= high;
+}
+
+/* Copies the escape at the start of `s`, and gives its length: of a pair, of half a one that is
+ * replaced, or of any other. */
+static size_t copy_escape(sbx_buf *out, sbx_slice s) {
+  bool first = is_surrogate(s, 8, 0xb);
+  size_t len = s.len < 2 ? s.len : 2;
+  if (first && is_surrogate(sbx_slice_skip(s, 6), 0xc, 0xf))
+    len = 12;
+  else if (first || is_surrogate(s, 0xc, 0xf))
+    len = 6;
+  if (len == 6)
+    sbx_buf_append_str(out, "\\ufffd");
+  else
+    sbx_buf_append(out, s.ptr, len);
+  return len;
+}
+
+static int repair(sbx_buf *out, sbx_slice line) {
   bool in_string = false;
   while (line.len > 0) {
-    char c = line.ptr[0];
     size_t len = in_string ? 0 : no_number(line);
     if (len > 0) {
       sbx_buf_append_str(out, "null");
-      line = sbx_slice_skip(line, len);
-      continue;
+    } else if (in_string && line.ptr[0] == '\\') {
+      len = copy_escape(out, line);
+    } else {
+      in_string = in_string != (line.ptr[0] == '"');
+      len = 1;
+      sbx_buf_append_char(out, line.ptr[0]);
     }
-    if (c == '"')
-      in_string = !in_string;
-    len = in_string && c == '\\' && line.len > 1 ? 2 : 1;
-    sbx_buf_append(out, line.ptr, len);
     line = sbx_slice_skip(line, len);
   }
   return out->error;
@@ -185,7 +210,7 @@ int sbx__e2b_cell_line(sbx__e2b_cell *cell, sbx_slice line, sbx_err *err) {
   sbx_buf_init(&repaired, SIZE_MAX / 2);
   int rc = sbx_json_parse(&doc, line, &why);
   if (rc == SBX_EPROTO) {
-    rc = replace_no_numbers(&repaired, line);
+    rc = repair(&repaired, line);
     if (rc != SBX_OK)
       sbx_err_set(&why, rc, NULL);
     else

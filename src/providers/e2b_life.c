@@ -12,11 +12,12 @@
 
 enum {
   MAX_PATH = 1024,
-  HEALTH_MS = 2500,           /* half of what a probe may take */
-  LIFETIME_MARGIN_MS = 5000,  /* between the end of a command and the end of the lifetime */
-  MAX_LEAD_MS = 60 * 1000,    /* how long before its end the lifetime is begun anew */
-  KEEP_ALIVE_AGAIN_MS = 5000, /* after a try that failed */
-  MIN_REFRESH_S = 15,         /* the provider makes less than that so much */
+  HEALTH_MS = 2500,          /* half of what a probe may take */
+  LIFETIME_MARGIN_MS = 5000, /* between the end of a command and the end of the lifetime */
+  MAX_LEAD_MS = 60 * 1000,   /* how long before its end the lifetime is begun anew */
+  LEAST_AGAIN_MS = 500,      /* after a try that failed */
+  MOST_AGAIN_MS = 5000,
+  MIN_REFRESH_S = 15, /* the provider makes less than that so much */
   MAX_REFRESH_S = 3600,
 };
 
@@ -187,6 +188,15 @@ static void arm(sbx_session *session) {
   sbx_timer_start(&session->keep_alive, left);
 }
 
+/* After a try that failed, while there is time for others. */
+static void arm_again(sbx_session *session) {
+  uint64_t now = sbx_now_ms();
+  uint64_t delay = session->ends_at_ms > now ? (session->ends_at_ms - now) / 4 : 0;
+  if (delay < LEAST_AGAIN_MS)
+    delay = LEAST_AGAIN_MS;
+  sbx_timer_start(&session->keep_alive, delay < MOST_AGAIN_MS ? delay : MOST_AGAIN_MS);
+}
+
 static uint32_t refresh_seconds(const sbx_session *session) {
   uint32_t seconds = session->config->lifetime_s;
   if (seconds < MIN_REFRESH_S)
@@ -216,7 +226,7 @@ static void on_refreshed(sbx_op *op, void *arg) {
     if (session->execs > 0)
       arm(session);
   } else if (session->execs > 0 && op->err.code != SBX_ENOTFOUND) {
-    sbx_timer_start(&session->keep_alive, KEEP_ALIVE_AGAIN_MS);
+    arm_again(session);
   }
 }
 
@@ -226,7 +236,7 @@ static void on_keep_alive(sbx_timer *timer) {
     return;
   sbx__e2b_op *op = sbx__e2b_op_new(sizeof *op, session, on_refreshed, session);
   if (op == NULL) {
-    sbx_timer_start(&session->keep_alive, KEEP_ALIVE_AGAIN_MS);
+    arm_again(session);
     return;
   }
   session->refresh = &op->steps.op;
