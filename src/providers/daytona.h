@@ -129,6 +129,7 @@ typedef enum sbx__daytona_end {
   SBX__DAYTONA_LATE,     /* its limit ended it */
   SBX__DAYTONA_STOPPED,  /* a kill ended it, or kept it from being started */
   SBX__DAYTONA_UNSTORED, /* it could not be started: no room for its text */
+  SBX__DAYTONA_AGAIN,    /* the request came a second time, and was not run again */
 } sbx__daytona_end;
 
 typedef struct sbx__daytona_report {

@@ -159,6 +159,11 @@ static void stop_following(exec_op *exec, int reason) {
 
 static void fetch_rest(exec_op *exec);
 
+static void on_skipped(sbx_steps *steps, sbx_http *reply) {
+  (void)reply;
+  sbx_steps_finish(steps, NULL);
+}
+
 static void on_rest(sbx_steps *steps, sbx_http *reply) {
   exec_op *exec = exec_of(steps);
   sbx_err err;
@@ -172,9 +177,23 @@ static void on_rest(sbx_steps *steps, sbx_http *reply) {
     sbx_steps_finish(steps, &err);
 }
 
+/* Nothing more is wanted; the last request only takes the folder away. */
+static void skip_rest(exec_op *exec) {
+  for (int i = 0; i < 2; i++) {
+    uint64_t rest = exec->report.size[i] - exec->added[i];
+    if (exec->added[i] < exec->report.size[i])
+      sbx_output_skip(exec->out, i == 0 ? SBX_STDOUT : SBX_STDERR, rest);
+    exec->added[i] = exec->report.size[i];
+  }
+  send_fetch(&exec->steps, exec, true, on_skipped);
+}
+
 static void fetch_rest(exec_op *exec) {
   const sbx__daytona_report *report = &exec->report;
-  if (exec->keep && (exec->added[0] < report->size[0] || exec->added[1] < report->size[1]))
+  bool more = exec->added[0] < report->size[0] || exec->added[1] < report->size[1];
+  if (exec->keep && more && sbx_output_is_full(exec->out))
+    skip_rest(exec);
+  else if (exec->keep && more)
     send_fetch(&exec->steps, exec, true, on_rest);
   else
     sbx_steps_finish(&exec->steps, NULL);
@@ -188,6 +207,13 @@ static void take_end(exec_op *exec) {
     sbx_err_set(&err, SBX_EPROVIDER,
                 "daytona: the sandbox cannot store the command in /tmp; is its disk full, or is "
                 "the program base64 missing?");
+    sbx_steps_finish(&exec->steps, &err);
+    return;
+  }
+  if (report->end == SBX__DAYTONA_AGAIN) {
+    sbx_err_set(&err, SBX_ENET,
+                "daytona: run a command: a connection behind the proxy broke, and the request was "
+                "delivered twice; it was not run a second time");
     sbx_steps_finish(&exec->steps, &err);
     return;
   }

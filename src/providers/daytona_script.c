@@ -59,13 +59,17 @@
  * that was quick. Where sleep takes no fractions the limit is a little longer. The command itself
  * runs in the foreground: in the background a shell would take its SIGINT away.
  *
+ * A proxy may deliver a request twice when its own connection breaks: the folder is there then, and
+ * the command is not run again.
+ *
  * Outputs are pipes, as programs expect: writing to /dev/stderr would cut a file off. When the
  * command has ended, what stands in the pipes is waited for; a process that it has left behind and
  * that holds them is not. */
 static const char run_program[] = PROLOGUE
-    "mkdir -m 700 \"$d\" && base64 -d <&3 >\"$d/cmd\" && : >\"$d/err\" && "
-    "{ [ $8 = 0 ] || base64 -d <&4 >\"$d/in\"; } || "
-    "{ rm -rf \"$d\"; printf \"\\n%s unstored 0 1 0 0\\n\\n\\n\\n\\n%s end\\n\" $1 $1; exit; }\n"
+    "stop() { printf \"\\n%s %s 0 0 0 0\\n\\n\\n\\n\\n%s end\\n\" $1 $2 $1; exit; }\n"
+    "mkdir -m 700 \"$d\" || { [ -d \"$d\" ] && stop $1 again; stop $1 unstored; }\n"
+    "base64 -d <&3 >\"$d/cmd\" && : >\"$d/err\" && { [ $8 = 0 ] || base64 -d <&4 >\"$d/in\"; } || "
+    "{ rm -rf \"$d\"; stop $1 unstored; }\n"
     "exec 3<&- 4<&-\n" ENDED PARTS "i=/dev/null; [ $8 = 0 ] || i=$d/in\n"
     "s=$(command -v setsid)\n"
     "run() { ( if [ $5 = 1 ]; then exec >\"$d/o\" 2>&1; else exec >\"$d/o\" 2>\"$d/e\"; fi; "
@@ -114,7 +118,19 @@ static const char kill_program[] = PROLOGUE ENDED
 /* What the shell does with the file of the command, $0. */
 #define RUN_SHELL ". \"$0\""
 #define RUN_PYTHON "exec python3 -u - <\"$0\""
-#define RUN_NODE "exec node - <\"$0\""
+/* Code on its standard input has no built-in modules as variables, as node -e gives them. */
+#define RUN_NODE                                                                                   \
+  "m=${0%cmd}modules.cjs; printf %s \""                                                            \
+  "const {builtinModules} = require(\\\"module\\\");\n"                                            \
+  "for (const name of builtinModules) {\n"                                                         \
+  "if (name.startsWith(\\\"_\\\") || name.includes(\\\"/\\\") || (name in globalThis && name !== " \
+  "\\\"crypto\\\")) continue;\n"                                                                   \
+  "const put = (value) => Object.defineProperty(globalThis, name, {value, writable: true, "        \
+  "configurable: true});\n"                                                                        \
+  "Object.defineProperty(globalThis, name, {configurable: true, set: put, get() { const value = "  \
+  "require(name); put(value); return value; }});\n"                                                \
+  "}\n"                                                                                            \
+  "\" >\"$m\"; exec node -r \"$m\" - <\"$0\""
 /* The input is for the code. */
 #define RUN_PYTHON_WITH_INPUT "exec python3 -u -c \"$(cat \"$0\")\""
 #define RUN_NODE_WITH_INPUT "exec node -e \"$(cat \"$0\")\""
@@ -335,7 +351,7 @@ static bool next_number(sbx_slice *rest, uint64_t most, uint64_t *out) {
 }
 
 static bool read_end(sbx_slice word, sbx__daytona_end *out) {
-  static const char *const names[] = {"ran", "late", "stopped", "unstored"};
+  static const char *const names[] = {"ran", "late", "stopped", "unstored", "again"};
   for (size_t i = 0; i < sizeof names / sizeof *names; i++) {
     if (!sbx_slice_eq_str(word, names[i]))
       continue;

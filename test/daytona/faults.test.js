@@ -5,7 +5,7 @@ import { describe, test } from "node:test";
 
 import { daytonaReplies } from "../emulators/daytona/replies.js";
 import { replies } from "../emulators/engine.js";
-import { rejection } from "../support/wait.js";
+import { eventually, rejection } from "../support/wait.js";
 import { DELETE, EXECUTE, LOOK, living, open } from "./support.js";
 
 const json = (body) => ({ instead: { status: 200, headers: { "content-type": "application/json" }, body } });
@@ -172,5 +172,29 @@ describe("a toolbox that does not answer", { concurrency: 4 }, () => {
     engine.fault(EXECUTE, { instead: daytonaReplies.toolbox(408, "command execution timeout", "REQUEST_TIMEOUT") });
     assert.deepEqual(await sandbox.shell("echo x"), { output: "", exitCode: 124, timedOut: true });
     assert.equal(engine.count(EXECUTE), 1);
+  });
+});
+
+describe("the proxy delivers a request twice, as it may when its own connection breaks", () => {
+  test("the command runs once", async (t) => {
+    const { emulator, engine, sandbox } = await open(t);
+    const running = sandbox.shell("echo x >>ran.txt; while [ ! -e go ]; do sleep 0.05; done");
+    const { path, body } = await eventually("the request", () => engine.log.find(({ route, body }) => route === EXECUTE && body));
+    await eventually("the command", () => sandbox.readFile("ran.txt"));
+    const headers = { authorization: `Bearer ${emulator.apiKey}`, "content-type": "application/json" };
+    const second = await fetch(`${emulator.proxyUrl}${path}`, { method: "POST", headers, body });
+    assert.match((await second.json()).result, / again /);
+    await sandbox.writeFile("go", "");
+    assert.deepEqual(await running, { output: "", exitCode: 0 });
+    assert.equal(await sandbox.readFile("ran.txt"), "x\n");
+  });
+
+  test("the second delivery's report comes back: the call says that the command may have run", async (t) => {
+    const { engine, sandbox } = await open(t);
+    engine.fault(EXECUTE, { edit: (body) => body.toString().replace(" ran 0 ", " again 0 ") });
+    const error = await rejection(sandbox.shell("true"));
+    assert.equal(error.code, "ERR_SANDBOX_NETWORK", error.message);
+    assert.match(error.message, /delivered twice/);
+    assert.equal(error.mayHaveRun, true);
   });
 });
