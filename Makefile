@@ -48,13 +48,14 @@ $(BUILD)/fuzz/fuzz_%: $(BUILD)/fuzz/test/fuzz/fuzz_%.o $(filter $(BUILD)/fuzz/sr
 
 # The helper process of the local provider; the tests find it through SBX_GUARD.
 # sbx_guard_scan looks for its children in another way, for systems that do not list them.
+GUARD := src/guard.c src/providers/local_open.c src/providers/local_remove.c
 guard: $(BUILD)/sbx_guard $(BUILD)/sbx_guard_scan
-$(BUILD)/sbx_guard: src/guard.c src/guard.h
+$(BUILD)/sbx_guard: $(GUARD) src/guard.h src/providers/local_open.h
 	@mkdir -p $(@D)
-	$(CC) $(CPPFLAGS) $(CFLAGS) -o $@ $<
-$(BUILD)/sbx_guard_scan: src/guard.c src/guard.h
+	$(CC) $(CPPFLAGS) $(CFLAGS) -o $@ $(GUARD)
+$(BUILD)/sbx_guard_scan: $(GUARD) src/guard.h src/providers/local_open.h
 	@mkdir -p $(@D)
-	$(CC) $(CPPFLAGS) $(CFLAGS) -DSBX_TEST_PROC_SCAN -o $@ $<
+	$(CC) $(CPPFLAGS) $(CFLAGS) -DSBX_TEST_PROC_SCAN -o $@ $(GUARD)
 
 headers:
 	@CC="$(CC)" CXX="$(CXX)" sh test/core/test_headers.sh

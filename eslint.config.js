@@ -31,5 +31,9 @@ export default [
       "prefer-const": "error",
     },
   },
+  {
+    files: ["**/*.cjs"],
+    languageOptions: { sourceType: "commonjs", globals: { require: "readonly" } },
+  },
   { files: ["lib/**", "scripts/**"], rules: { "no-shadow": "error" } },
 ];

@@ -6,8 +6,11 @@
  * child subreaper, so that processes which leave the session still become its children.
  *
  * Invariant: no process of a command outlives both its guard and the helper, and neither of them
- * outlives the host: the end of their socket, however it comes, makes them end everything. */
+ * outlives the host: the end of their socket, however it comes, makes them end everything. A
+ * directory is removed only when the process that started the helper is no more. */
 #include "guard.h"
+
+#include "providers/local_open.h"
 
 #include <dirent.h>
 #include <errno.h>
@@ -33,6 +36,7 @@
 enum {
   KILL_BUDGET_MS = 2000,  /* for a process tree to end after SIGKILL */
   CLOSE_BUDGET_MS = 3000, /* for the guards to end after the host has gone */
+  HOST_BUDGET_MS = 2000,  /* for a host to end after its sockets have */
   POLL_MS = 10,           /* between two looks for processes that SIGKILL has not ended yet */
   MAX_CHILDREN = 1024     /* looked at in one pass; the next pass sees the others */
 };
@@ -556,8 +560,13 @@ static bool collect_guards(void) {
   return pid == 0;
 }
 
-/* Reads one request. False when the host has gone or does not speak our language. */
-static bool receive_request(command *cmd) {
+typedef enum request_kind {
+  REQUEST_COMMAND,
+  REQUEST_END,     /* ordered, or the host does not speak our language */
+  REQUEST_HUNG_UP, /* without a word */
+} request_kind;
+
+static request_kind receive_request(command *cmd) {
   sbx_guard_request request = {0, 0};
   union {
     struct cmsghdr align;
@@ -574,26 +583,49 @@ static bool receive_request(command *cmd) {
   do
     n = recvmsg(SBX_GUARD_SOCKET_FD, &msg, MSG_CMSG_CLOEXEC);
   while (n < 0 && errno == EINTR);
+  /* A reset: the host ended before it had read everything. */
+  if (n == 0 || (n < 0 && errno == ECONNRESET))
+    return REQUEST_HUNG_UP;
   const struct cmsghdr *head = n > 0 ? CMSG_FIRSTHDR(&msg) : NULL;
   if (head == NULL || head->cmsg_level != SOL_SOCKET || head->cmsg_type != SCM_RIGHTS)
-    return false;
+    return REQUEST_END;
   size_t count = (head->cmsg_len - CMSG_LEN(0)) / sizeof(int);
   if (count > SBX_GUARD_FD_MAX)
-    return false;
+    return REQUEST_END;
   memcpy(cmd->fd, CMSG_DATA(head), count * sizeof(int));
-  return n == (ssize_t)sizeof request && request.magic == SBX_GUARD_MAGIC &&
-         request.fd_count == count && count > SBX_GUARD_FD_CWD &&
-         (msg.msg_flags & (MSG_TRUNC | MSG_CTRUNC)) == 0;
+  bool good = n == (ssize_t)sizeof request && request.magic == SBX_GUARD_MAGIC &&
+              request.fd_count == count && count > SBX_GUARD_FD_CWD &&
+              (msg.msg_flags & (MSG_TRUNC | MSG_CTRUNC)) == 0;
+  return good ? REQUEST_COMMAND : REQUEST_END;
 }
 
-static int helper_main(void) {
+/* Removes the sandbox's own directory, if there is one and the host is no more. The sockets of a
+ * process end a little before it has another parent take its children. */
+static void remove_directory(const char *name, pid_t host) {
+  char failed[SBX__NAME_SHOWN];
+  sbx_local_root root;
+  if (name == NULL)
+    return;
+  for (int64_t limit = now_ms() + HOST_BUDGET_MS; getppid() == host && now_ms() < limit;)
+    wait_event(-1, POLL_MS);
+  if (getppid() == host)
+    return;
+  sbx_local_root_init(&root, SBX_GUARD_ROOT_FD, NULL);
+  sbx__local_remove(&root, SBX_GUARD_PARENT_FD, name, failed);
+}
+
+/* `directory` is NULL when there is none to remove. */
+static int helper_main(const char *directory) {
   static command cmd;
+  pid_t host = getppid();
+  request_kind kind = REQUEST_COMMAND;
   send_frame(SBX_GUARD_SOCKET_FD, SBX_GUARD_HELLO, 0, 0, false);
   for (;;) {
     collect_guards();
     if (!wait_event(SBX_GUARD_SOCKET_FD, -1))
       continue;
-    if (!receive_request(&cmd))
+    kind = receive_request(&cmd);
+    if (kind != REQUEST_COMMAND)
       break;
     pid_t pid = fork();
     if (pid == 0) {
@@ -609,13 +641,20 @@ static int helper_main(void) {
   for (int64_t limit = now_ms() + CLOSE_BUDGET_MS; collect_guards() && now_ms() < limit;)
     wait_event(-1, POLL_MS * 10);
   sweep_orphans(now_ms() + KILL_BUDGET_MS);
+  if (kind == REQUEST_HUNG_UP)
+    remove_directory(directory, host);
   return 0;
 }
 
-int main(void) {
+int main(int argc, char **argv) {
   struct sigaction child = {.sa_handler = on_child};
+  const char *directory = argc > 1 ? argv[1] : NULL;
   sigset_t blocked;
-  close_from(SBX_GUARD_SOCKET_FD + 1);
+  close_from(directory != NULL ? SBX_GUARD_PARENT_FD + 1 : SBX_GUARD_SOCKET_FD + 1);
+  if (directory != NULL) {
+    fcntl(SBX_GUARD_ROOT_FD, F_SETFD, FD_CLOEXEC);
+    fcntl(SBX_GUARD_PARENT_FD, F_SETFD, FD_CLOEXEC);
+  }
   /* The host's directory may be removed or unmounted while we run. */
   if (chdir("/") != 0)
     return 1;
@@ -625,5 +664,5 @@ int main(void) {
   sigaction(SIGCHLD, &child, NULL);
   signal(SIGPIPE, SIG_IGN);
   become_subreaper();
-  return helper_main();
+  return helper_main(directory);
 }

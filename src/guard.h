@@ -4,7 +4,11 @@
  * with the descriptors in SCM_RIGHTS; the helper forks a guard, which answers on the command's own
  * control socket with `frame`s and takes orders there, one byte each. The end of a socket is an
  * order too: end everything. Both sides are built together and run on one machine, so the structs
- * travel as they are. */
+ * travel as they are.
+ *
+ * A helper whose sandbox has a directory of its own is given its name as an argument, the directory
+ * and its parent as descriptors. It removes the directory when the host has vanished; a host that
+ * goes on says so before it hangs up, and removes the directory itself. */
 #ifndef SBX_GUARD_H
 #define SBX_GUARD_H
 
@@ -12,8 +16,14 @@
 
 #define SBX_GUARD_MAGIC 0x53425831u /* changes with this file */
 
-/* Where the helper finds its socket, and a command the text that was too long for its arguments. */
-enum { SBX_GUARD_SOCKET_FD = 3, SBX_GUARD_SCRIPT_FD = 9 };
+/* Where the helper finds its socket and the directory, and a command the text that was too long for
+ * its arguments. */
+enum {
+  SBX_GUARD_SOCKET_FD = 3,
+  SBX_GUARD_ROOT_FD = 4,
+  SBX_GUARD_PARENT_FD = 5,
+  SBX_GUARD_SCRIPT_FD = 9
+};
 
 /* Order of the descriptors in a request. The script is optional. */
 enum {
@@ -63,7 +73,8 @@ typedef struct sbx_guard_frame {
 
 enum {
   SBX_GUARD_ORDER_TERM = 'T', /* ask the command's process group to end */
-  SBX_GUARD_ORDER_KILL = 'K'  /* end the whole process tree */
+  SBX_GUARD_ORDER_KILL = 'K', /* end the whole process tree */
+  SBX_GUARD_ORDER_CLOSE = 'C' /* on the helper's socket: end; the host lives on */
 };
 
 #endif

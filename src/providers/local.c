@@ -7,7 +7,8 @@
  * this process.
  *
  * Invariant: a directory that was made here is removed exactly when the session ends, after the
- * helper has said, by its end, that no process is left which could write to it. */
+ * helper has said, by its end, that no process is left which could write to it. Should this process
+ * vanish before, the helper removes it. */
 #include "providers/local.h"
 
 #include "core/alloc.h"
@@ -400,7 +401,7 @@ static int prepare(sbx_session *session, sbx_err *err) {
       (session->null_fd = open("/dev/null", O_WRONLY | O_CLOEXEC)) < 0)
     rc = sbx__local_sys_fail(err, "open /dev/null", errno);
   sbx__local_release_helper(config->loop, &session->helper);
-  return rc == SBX_OK ? sbx__helper_start(&session->helper, config->guard_path, err) : rc;
+  return rc == SBX_OK ? sbx__helper_start(&session->helper, session, err) : rc;
 }
 
 static sbx_op *open_session(sbx_session *session, sbx_op_done done, void *arg) {

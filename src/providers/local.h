@@ -6,7 +6,8 @@
  *   local_exec.c     one command from its start to the end of its last process
  *   local_helper.c   the helper program: start, send, end
  *   local_files.c    put, get and list as pool work
- *   local_fs.c, local_tree.c   files beneath the workspace; these know nothing of the others */
+ *   local_fs.c, local_tree.c   files beneath the workspace; these know nothing of the others
+ *   local_open.c, local_remove.c   what the helper program needs of that, too */
 #ifndef SBX_LOCAL_H
 #define SBX_LOCAL_H
 
@@ -51,12 +52,13 @@ typedef struct sbx__helper {
 } sbx__helper;
 
 void sbx__helper_init(sbx__helper *helper);
-/* SBX_EBINARY when the program cannot be run, SBX_EPROVIDER. */
-int sbx__helper_start(sbx__helper *helper, const char *program, sbx_err *err);
+/* SBX_EBINARY when the program cannot be run, SBX_EPROVIDER. Should this process vanish, the helper
+ * removes the session's directory, if that is ours. */
+int sbx__helper_start(sbx__helper *helper, const sbx_session *session, sbx_err *err);
 /* Hands over one command. 0 or an errno value; EAGAIN: try again later; EPIPE: the helper has
  * ended, and the command was not taken. */
 int sbx__helper_send(const sbx__helper *helper, const int *fds, size_t count);
-/* Lets go of the socket: the helper ends everything and then itself. */
+/* Lets go of the socket: the helper ends everything and then itself. It removes nothing. */
 void sbx__helper_hang_up(sbx__helper *helper);
 /* True when the process has ended and was collected, by us or by somebody else. */
 bool sbx__helper_collect(sbx__helper *helper);

@@ -406,7 +406,7 @@ static int request(local_exec *x, sbx_err *err) {
       return sbx__local_sys_fail(err, "reach the helper process", error);
     x->restarted = true;
     sbx__local_release_helper(session->config->loop, helper);
-    int rc = sbx__helper_start(helper, session->config->guard_path, err);
+    int rc = sbx__helper_start(helper, session, err);
     if (rc != SBX_OK)
       return rc;
   }

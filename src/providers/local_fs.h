@@ -13,20 +13,8 @@
 #ifndef SBX_LOCAL_FS_H
 #define SBX_LOCAL_FS_H
 
+#include "providers/local_open.h"
 #include "providers/provider.h"
-
-#include <sys/types.h>
-
-typedef struct sbx_local_root {
-  int fd;           /* the directory, open for reading */
-  const char *path; /* its absolute path, without links in it */
-  bool walk;        /* there is no openat2() */
-} sbx_local_root;
-
-/* Finds out whether the kernel has openat2(). Owns nothing. */
-void sbx_local_root_init(sbx_local_root *root, int fd, const char *path);
-/* Whether the directory is still at its path. */
-bool sbx_local_root_is_there(const sbx_local_root *root);
 
 /* Appends the file's bytes. SBX_ENOTFOUND, SBX_ETOOBIG when it has more than out->max bytes. Only
  * regular files: whatever could block is refused. */
@@ -47,13 +35,6 @@ int sbx_local_fs_remove(const sbx_local_root *root, int parent, const char *name
 
 /* ---- shared by local_fs.c and local_tree.c ---- */
 
-typedef enum sbx__local_way {
-  SBX__LOCAL_FOLLOW, /* links that stay inside may be used */
-  SBX__LOCAL_STAY    /* neither links nor, as far as the kernel can tell, mount points */
-} sbx__local_way;
-
-/* open() beneath the root. -1 and errno: EXDEV and ELOOP when a link or mount point forbids it. */
-int sbx__local_open(const sbx_local_root *root, const char *path, int flags, sbx__local_way way);
 /* Fills `err` for `error` (an errno value), met while doing `verb` to `path`. */
 int sbx__local_fail(sbx_err *err, const char *verb, const char *path, int error);
 

@@ -63,11 +63,34 @@ static int open_pidfd(pid_t pid) {
   return fd;
 }
 
-/* Default signals, an own session, and nothing open but its socket: no key of this process is in
- * its memory, its environment or its descriptors. */
-static int spawn(pid_t *pid, const char *program, int socket) {
+/* What the helper is given: its socket, and the directory that it may have to remove. */
+typedef struct gift {
+  const char *name; /* NULL: no directory */
+  int socket;
+  int root;
+  int parent;
+} gift;
+
+static int add_fds(posix_spawn_file_actions_t *actions, const gift *g) {
+  int rc = posix_spawn_file_actions_addopen(actions, 0, "/dev/null", O_RDWR, 0);
+  if (rc == 0)
+    rc = posix_spawn_file_actions_adddup2(actions, 0, 1);
+  if (rc == 0)
+    rc = posix_spawn_file_actions_adddup2(actions, 0, 2);
+  if (rc == 0)
+    rc = posix_spawn_file_actions_adddup2(actions, g->socket, SBX_GUARD_SOCKET_FD);
+  if (rc == 0 && g->name != NULL)
+    rc = posix_spawn_file_actions_adddup2(actions, g->root, SBX_GUARD_ROOT_FD);
+  if (rc == 0 && g->name != NULL)
+    rc = posix_spawn_file_actions_adddup2(actions, g->parent, SBX_GUARD_PARENT_FD);
+  return rc;
+}
+
+/* Default signals, an own session, and nothing open but what it is given: no key of this process is
+ * in its memory, its environment or its descriptors. */
+static int spawn(pid_t *pid, const char *program, const gift *g) {
   char name[] = "sbx_guard";
-  char *argv[] = {name, NULL};
+  char *argv[] = {name, (char *)(uintptr_t)g->name, NULL};
   char *env[] = {NULL};
   posix_spawn_file_actions_t actions;
   posix_spawnattr_t attr;
@@ -84,13 +107,7 @@ static int spawn(pid_t *pid, const char *program, int socket) {
   posix_spawnattr_setsigmask(&attr, &none);
   posix_spawnattr_setflags(
       &attr, (short)(POSIX_SPAWN_SETSID | POSIX_SPAWN_SETSIGDEF | POSIX_SPAWN_SETSIGMASK));
-  rc = posix_spawn_file_actions_addopen(&actions, 0, "/dev/null", O_RDWR, 0);
-  if (rc == 0)
-    rc = posix_spawn_file_actions_adddup2(&actions, 0, 1);
-  if (rc == 0)
-    rc = posix_spawn_file_actions_adddup2(&actions, 0, 2);
-  if (rc == 0)
-    rc = posix_spawn_file_actions_adddup2(&actions, socket, SBX_GUARD_SOCKET_FD);
+  rc = add_fds(&actions, g);
   if (rc == 0)
     rc = posix_spawn(pid, program, &actions, &attr, argv, env);
   posix_spawnattr_destroy(&attr);
@@ -99,14 +116,28 @@ done:
   return rc;
 }
 
-int sbx__helper_start(sbx__helper *helper, const char *program, sbx_err *err) {
+/* A copy of `fd` that stands in the way of none of the numbers above. False and errno. */
+static bool copy_fd(int *out, int fd) {
+  *out = fcntl(fd, F_DUPFD_CLOEXEC, FIRST_FREE_FD);
+  return *out >= 0;
+}
+
+int sbx__helper_start(sbx__helper *helper, const sbx_session *session, sbx_err *err) {
+  const sbx__workspace *workspace = session->workspace;
+  const char *program = session->config->guard_path;
+  bool ours = workspace->parent >= 0;
+  gift g = {ours ? workspace->name : NULL, -1, -1, -1};
   int pair[2];
   if (socketpair(AF_UNIX, SOCK_STREAM | SOCK_CLOEXEC, 0, pair) != 0)
     return sbx__local_sys_fail(err, "make a socket", errno);
-  int theirs = fcntl(pair[1], F_DUPFD_CLOEXEC, FIRST_FREE_FD);
-  int error = theirs >= 0 ? spawn(&helper->pid, program, theirs) : errno;
+  bool copied =
+      copy_fd(&g.socket, pair[1]) &&
+      (!ours || (copy_fd(&g.root, workspace->root.fd) && copy_fd(&g.parent, workspace->parent)));
+  int error = copied ? spawn(&helper->pid, program, &g) : errno;
   close(pair[1]);
-  sbx__close_fd(&theirs);
+  sbx__close_fd(&g.socket);
+  sbx__close_fd(&g.root);
+  sbx__close_fd(&g.parent);
   if (error != 0) {
     close(pair[0]);
     helper->pid = 0;
@@ -161,6 +192,10 @@ int sbx__helper_send(const sbx__helper *helper, const int *fds, size_t count) {
 /* ---- end ------------------------------------------------------------------------------------ */
 
 void sbx__helper_hang_up(sbx__helper *helper) {
+  char order = SBX_GUARD_ORDER_CLOSE;
+  /* Should this fail, the helper sees that we live, after a while. */
+  if (helper->fd >= 0)
+    send(helper->fd, &order, 1, MSG_DONTWAIT | MSG_NOSIGNAL);
   sbx__close_fd(&helper->fd);
 }
 

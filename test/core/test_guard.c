@@ -83,16 +83,28 @@ static void assert_witness_ends(int fd) {
   assert_int_equal(read(fd, &byte, 1), 0);
 }
 
-static helper start_helper(void) {
+typedef struct directory {
+  const char *name;
+  int root;
+  int parent;
+} directory;
+
+/* `own` is what it is to remove; `out` becomes its standard output, which ends with it. */
+static helper start_helper_of(const directory *own, int out) {
   int fd[2];
   helper h;
-  char *argv[] = {guard_path, NULL};
+  char *argv[] = {guard_path, own != NULL ? (char *)(uintptr_t)own->name : NULL, NULL};
   posix_spawn_file_actions_t actions;
   assert_int_equal(socketpair(AF_UNIX, SOCK_STREAM | SOCK_CLOEXEC, 0, fd), 0);
   int theirs = fcntl(fd[1], F_DUPFD_CLOEXEC, 10);
   close(fd[1]);
   posix_spawn_file_actions_init(&actions);
   posix_spawn_file_actions_adddup2(&actions, theirs, SBX_GUARD_SOCKET_FD);
+  if (own != NULL) {
+    posix_spawn_file_actions_adddup2(&actions, out, 1);
+    posix_spawn_file_actions_adddup2(&actions, own->root, SBX_GUARD_ROOT_FD);
+    posix_spawn_file_actions_adddup2(&actions, own->parent, SBX_GUARD_PARENT_FD);
+  }
   posix_spawnattr_t attr;
   posix_spawnattr_init(&attr);
   posix_spawnattr_setflags(&attr, POSIX_SPAWN_SETSID);
@@ -103,6 +115,10 @@ static helper start_helper(void) {
   h.fd = fd[0];
   assert_frame(h.fd, SBX_GUARD_HELLO, 0, 0, 0);
   return h;
+}
+
+static helper start_helper(void) {
+  return start_helper_of(NULL, -1);
 }
 
 static int reap(helper *h) {
@@ -579,6 +595,91 @@ static void test_the_end_of_the_host_kills(void **state) {
   close(b.witness);
 }
 
+/* ---- the sandbox's directory ---- */
+
+enum { FIRST_FREE_FD = 20 };
+
+/* A tree of which parts are read-only, and a link to a file beside it. */
+static directory make_directory(const char *base) {
+  directory d = {"own", -1, -1};
+  char text[512];
+  snprintf(text, sizeof text,
+           "cd '%s' && : > kept && mkdir -p own/a/b && : > own/a/b/f && ln -s ../kept own/link && "
+           "chmod 500 own/a/b own/a",
+           base);
+  assert_int_equal(system(text), 0); /* NOLINT: a fixed text */
+  int parent = open(base, O_RDONLY | O_DIRECTORY | O_CLOEXEC);
+  int root = openat(parent, d.name, O_RDONLY | O_DIRECTORY | O_CLOEXEC);
+  d.parent = fcntl(parent, F_DUPFD_CLOEXEC, FIRST_FREE_FD);
+  d.root = fcntl(root, F_DUPFD_CLOEXEC, FIRST_FREE_FD);
+  close(parent);
+  close(root);
+  assert_true(d.parent >= 0 && d.root >= 0);
+  return d;
+}
+
+static bool has(const directory *d, const char *name) {
+  return faccessat(d->parent, name, F_OK, AT_SYMLINK_NOFOLLOW) == 0;
+}
+
+static void end_directory(const directory *d, char *base) {
+  char text[512];
+  assert_true(has(d, "kept"));
+  close(d->root);
+  close(d->parent);
+  snprintf(text, sizeof text, "chmod -R u+rwx '%s' && rm -r '%s'", base, base);
+  assert_int_equal(system(text), 0); /* NOLINT: a fixed text */
+}
+
+/* A host that starts a helper and a command, and is killed. */
+static _Noreturn void be_a_host(const directory *d, int out) {
+  helper h = start_helper_of(d, out);
+  run r = start_shell(&h, "echo x; sleep 300 & wait");
+  char line[8];
+  read_line(&r, line, sizeof line);
+  raise(SIGKILL);
+  _exit(1);
+}
+
+static void test_the_directory_goes_with_the_host(void **state) {
+  char base[] = "/tmp/guard-test-XXXXXX";
+  int witness[2], status;
+  (void)state;
+  assert_non_null(mkdtemp(base));
+  directory d = make_directory(base);
+  make_pipe(witness);
+  pid_t host = fork();
+  assert_true(host >= 0);
+  if (host == 0)
+    be_a_host(&d, witness[1]);
+  close(witness[1]);
+  assert_int_equal(waitpid(host, &status, 0), host);
+  assert_int_equal(WTERMSIG(status), SIGKILL);
+  assert_witness_ends(witness[0]);
+  close(witness[0]);
+  assert_false(has(&d, "own"));
+  end_directory(&d, base);
+}
+
+/* How a helper is left by a host that lives on. */
+typedef enum parting { PART_IN_ORDER, PART_WITHOUT_A_WORD, PART_WITH_NONSENSE, PART_COUNT } parting;
+
+static void test_the_directory_of_a_living_host_stays(void **state) {
+  (void)state;
+  for (int way = 0; way < PART_COUNT; way++) {
+    char base[] = "/tmp/guard-test-XXXXXX";
+    char text = way == PART_IN_ORDER ? (char)SBX_GUARD_ORDER_CLOSE : '?';
+    assert_non_null(mkdtemp(base));
+    directory d = make_directory(base);
+    helper h = start_helper_of(&d, 1);
+    if (way != PART_WITHOUT_A_WORD)
+      assert_int_equal(write(h.fd, &text, 1), 1);
+    stop_helper(&h);
+    assert_true(has(&d, "own/a/b/f"));
+    end_directory(&d, base);
+  }
+}
+
 static void test_the_helper_ends_what_a_killed_guard_left(void **state) {
   helper h = start_helper();
   char line[64];
@@ -647,6 +748,8 @@ static int run_all(const char *name) {
       cmocka_unit_test(test_collects_orphans_while_the_command_runs),
       cmocka_unit_test(test_the_end_of_the_control_socket_kills),
       cmocka_unit_test(test_the_end_of_the_host_kills),
+      cmocka_unit_test(test_the_directory_goes_with_the_host),
+      cmocka_unit_test(test_the_directory_of_a_living_host_stays),
       cmocka_unit_test(test_the_helper_ends_what_a_killed_guard_left),
       cmocka_unit_test(test_a_command_outlives_its_helper),
       cmocka_unit_test(test_the_command_goes_with_helper_and_guard),

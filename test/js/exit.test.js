@@ -1,7 +1,8 @@
 // The ends of a process: by itself, by process.exit(), by an error, by a signal, with and without calls
 // in flight. None may hang, crash, or leave a process or a directory behind.
 import assert from "node:assert/strict";
-import { readdirSync } from "node:fs";
+import { existsSync, readdirSync, writeFileSync } from "node:fs";
+import path from "node:path";
 import { describe, test } from "node:test";
 
 import { runNode, startNode } from "../support/node.js";
@@ -98,13 +99,29 @@ describe("exit", { concurrency: 4 }, () => {
     assert.match(rejected.stderr, /SandboxError: Unsupported/);
   });
 
-  test("process.abort() and signals: no process is left", async (t) => {
-    for (const how of ["SIGTERM", "SIGINT", "SIGKILL", "SIGABRT"]) {
+  test("a directory that was given stays when a signal ends the process", async (t) => {
+    const dir = tempDir(t);
+    writeFileSync(path.join(dir, "mine"), "x");
+    const source = `import { LocalSandbox } from "cloudsandbox";
+      const sandbox = new LocalSandbox({ trusted: true, workspace: ${JSON.stringify(dir)} });
+      console.log((await sandbox.exec({ command: "cut -d ' ' -f 4 /proc/$PPID/stat" })).stdout);
+      setInterval(() => {}, 1000);`;
+    const { child, ended } = startNode(source, { env: { TMPDIR: tempDir(t) } });
+    const helper = Number(await new Promise((resolve) => child.stdout.once("data", resolve)));
+    child.kill("SIGKILL");
+    await ended;
+    await eventually("the end of the helper", () => !existsSync(`/proc/${helper}`));
+    assert.deepEqual(readdirSync(dir), ["mine"]);
+  });
+
+  test("process.abort() and signals: no process and no directory is left", async (t) => {
+    for (const how of ["SIGTERM", "SIGINT", "SIGHUP", "SIGKILL", "SIGABRT"]) {
       const tag = mark();
+      const dir = tempDir(t);
       const { child, ended } = startNode(
         `${IN_FLIGHT} console.log("running"); setInterval(() => {}, 1000);`,
         {
-          env: { TMPDIR: tempDir(t), ...tag.env },
+          env: { TMPDIR: dir, ...tag.env },
         },
       );
       await new Promise((resolve) => child.stdout.once("data", resolve));
@@ -112,6 +129,7 @@ describe("exit", { concurrency: 4 }, () => {
       const { signal } = await ended;
       assert.equal(signal, how);
       await tag.gone();
+      await eventually("an empty temporary directory", () => readdirSync(dir).length === 0);
     }
   });
 });
