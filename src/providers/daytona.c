@@ -132,8 +132,8 @@ static sbx_op *probe_session(sbx_session *session, sbx_liveness *out, sbx_op_don
 
 const sbx_provider sbx_daytona_provider = {
     .id = "daytona",
-    .caps =
-        SBX_CAP_SEPARATE_STREAMS | SBX_CAP_TRUE_ORDER | SBX_CAP_STDIN | SBX_CAP_CWD | SBX_CAP_KILL,
+    .caps = SBX_CAP_SEPARATE_STREAMS | SBX_CAP_TRUE_ORDER | SBX_CAP_STDIN | SBX_CAP_CWD |
+            SBX_CAP_KILL | SBX_CAP_LIST,
     .limit_margin_ms = 2500,
     .kill_budget_ms = 5000,
     .configure = sbx__daytona_configure,
@@ -149,4 +149,5 @@ const sbx_provider sbx_daytona_provider = {
     .kill = sbx__daytona_kill,
     .put = sbx__daytona_put,
     .get = sbx__daytona_get,
+    .list = sbx__daytona_list,
 };

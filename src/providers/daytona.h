@@ -7,7 +7,8 @@
  *   daytona_close.c    delete, also what a lost create may have made
  *   daytona_script.c   the text that runs a command inside the sandbox, and reading its report
  *   daytona_exec.c     one command from its request to its report; kill
- *   daytona_files.c    put and get */
+ *   daytona_files.c    put and get
+ *   daytona_list.c     list */
 #ifndef SBX_DAYTONA_H
 #define SBX_DAYTONA_H
 
@@ -124,6 +125,10 @@ int sbx__daytona_write_fetch(sbx_buf *out, const sbx_session *session, const cha
                              const uint64_t at[2], size_t most, bool last);
 int sbx__daytona_write_kill(sbx_buf *out, const sbx_session *session, const char *tag);
 
+/* Lists the regular files below the working directory: the report's stdout is, of each, its size, a
+ * blank, its path and NUL. At most `most` bytes. */
+int sbx__daytona_write_list(sbx_buf *out, const sbx_session *session, const char *tag, size_t most);
+
 typedef enum sbx__daytona_end {
   SBX__DAYTONA_RAN,      /* it ended by itself */
   SBX__DAYTONA_LATE,     /* its limit ended it */
@@ -148,11 +153,17 @@ void sbx__daytona_report_deinit(sbx__daytona_report *report);
 int sbx__daytona_read_report(sbx__daytona_report *report, sbx_slice printed, const char *tag,
                              sbx_err *err);
 
+/* The same from a reply of the toolbox; `doc` is freed by the caller and owns `printed`. */
+int sbx__daytona_read_reply(sbx__daytona_report *report, const sbx_http *reply, const char *tag,
+                            sbx_slice *printed, sbx_json_doc **doc, sbx_err *err);
+
 /* ---- files ---------------------------------------------------------------------------------- */
 
 sbx_op *sbx__daytona_put(sbx_session *session, sbx_slice path, sbx_slice bytes, sbx_op_done done,
                          void *arg);
 sbx_op *sbx__daytona_get(sbx_session *session, sbx_slice path, sbx_buf *out, sbx_op_done done,
                          void *arg);
+sbx_op *sbx__daytona_list(sbx_session *session, size_t max_entries, sbx_listing *out,
+                          sbx_op_done done, void *arg);
 
 #endif

@@ -73,20 +73,6 @@ static void add_report(exec_op *exec, const sbx__daytona_report *report) {
   }
 }
 
-/* The text that a reply of the toolbox has printed, read as a report. */
-static int read_reply(sbx__daytona_report *report, const sbx_http *reply, const char *tag,
-                      sbx_slice *printed, sbx_json_doc **doc, sbx_err *err) {
-  sbx_err why;
-  *printed = sbx_slice_of(NULL, 0);
-  int rc = sbx_json_parse(doc, sbx_buf_slice(&reply->body), &why);
-  if (rc == SBX_ENOMEM)
-    return sbx_err_set(err, rc, NULL);
-  if (rc != SBX_OK || !sbx_json_string(sbx_json_get(sbx_json_root(*doc), "result"), printed))
-    return sbx_err_set(err, SBX_EPROTO, "daytona: run a command: unexpected answer%s%s",
-                       rc != SBX_OK ? ": " : "", rc != SBX_OK ? why.message : "");
-  return sbx__daytona_read_report(report, *printed, tag, err);
-}
-
 /* ---- fetching ------------------------------------------------------------------------------- */
 
 static void send_fetch(sbx_steps *steps, exec_op *exec, bool last, sbx_steps_reply on_reply) {
@@ -105,7 +91,7 @@ static int take_fetched(exec_op *exec, const sbx_http *reply, sbx_err *err) {
   sbx__daytona_report_init(&report);
   int rc = sbx__daytona_check_tool(err, reply, "fetch the output of a command");
   if (rc == SBX_OK)
-    rc = read_reply(&report, reply, exec->tag, &printed, &doc, err);
+    rc = sbx__daytona_read_reply(&report, reply, exec->tag, &printed, &doc, err);
   uint64_t before[2] = {exec->added[0], exec->added[1]};
   for (int i = 0; i < 2 && rc == SBX_OK; i++)
     add(exec, i, before[i], &report.head[i]);
@@ -268,7 +254,7 @@ static void on_ran(sbx_steps *steps, sbx_http *reply) {
     return;
   }
   if (rc == SBX_OK) {
-    rc = read_reply(&exec->report, reply, exec->tag, &printed, &doc, &err);
+    rc = sbx__daytona_read_reply(&exec->report, reply, exec->tag, &printed, &doc, &err);
     if (rc != SBX_OK) {
       rc = explain(exec, doc != NULL ? sbx_json_root(doc) : NULL, printed, &err);
       err.status = reply->status;
@@ -375,7 +361,7 @@ static void on_killed(sbx_steps *steps, sbx_http *reply) {
   sbx__daytona_report_init(&report);
   int rc = sbx__daytona_check_tool(&err, reply, "end a command");
   if (rc == SBX_OK)
-    rc = read_reply(&report, reply, kill->tag, &printed, &doc, &err);
+    rc = sbx__daytona_read_reply(&report, reply, kill->tag, &printed, &doc, &err);
   sbx_json_free(doc, false);
   sbx__daytona_report_deinit(&report);
   sbx_steps_finish(steps, rc == SBX_OK ? NULL : &err);

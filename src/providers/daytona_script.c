@@ -26,6 +26,7 @@
 #define TOOLBOX_GRACE_S 15
 #define FETCH_LIMIT_S 30
 #define KILL_LIMIT_S 30
+#define LIST_LIMIT_S 120
 
 /* ---- the programs --------------------------------------------------------------------------- */
 
@@ -114,6 +115,16 @@ static const char kill_program[] = PROLOGUE ENDED
     ": >\"$d.stop\"; n=0; while [ $n -lt 100 ]; do ended $1; [ -d \"$d\" ] || break; "
     "[ -e \"$d/code\" ] && break; n=$((n+1)); sleep 0.02; done\n"
     "printf \"\\n%s stopped 0 1 0 0\\n\\n\\n\\n\\n%s end\\n\" $1 $1";
+
+/* $1 tag, $2 most bytes. Size, blank, path and NUL of each file. Where find has no -printf, each
+ * size is asked for by a process of its own. */
+static const char list_program[] = PROLOGUE
+    "if find . -maxdepth 0 -printf x >/dev/null; then "
+    "files() { find . -type f -printf \"%s %p\\0\"; }; else files() { find . -type f -exec "
+    "/bin/sh -c \"for f do printf \\\"%s %s\\\\0\\\" \\$((\\$(wc -c <\\\"\\$f\\\"))) "
+    "\\\"\\$f\\\"; done\" sh {} +; }; fi\n"
+    "printf \"\\n%s ran 0 0 %s 0\\n\" $1 $2; files | head -c $2 | base64 | tr -d \"\\n\"\n"
+    "printf \"\\n\\n\\n\\n%s end\\n\" $1";
 
 /* What the shell does with the file of the command, $0. */
 #define RUN_SHELL ". \"$0\""
@@ -305,6 +316,16 @@ int sbx__daytona_write_kill(sbx_buf *out, const sbx_session *session, const char
   return put_request(out, session, &text, NULL, KILL_LIMIT_S);
 }
 
+int sbx__daytona_write_list(sbx_buf *out, const sbx_session *session, const char *tag,
+                            size_t most) {
+  static const sbx_exec_spec in_base_directory;
+  sbx_buf text;
+  sbx_buf_init(&text, MAX_TEXT);
+  put_program(&text, list_program, tag);
+  sbx_buf_appendf(&text, " %zu </dev/null\n", most);
+  return put_request(out, session, &text, &in_base_directory, LIST_LIMIT_S);
+}
+
 /* ---- reading -------------------------------------------------------------------------------- */
 
 void sbx__daytona_report_init(sbx__daytona_report *report) {
@@ -409,4 +430,17 @@ int sbx__daytona_read_report(sbx__daytona_report *report, sbx_slice printed, con
     sbx_err_append_remote(err, printed);
   }
   return SBX_EPROTO;
+}
+
+int sbx__daytona_read_reply(sbx__daytona_report *report, const sbx_http *reply, const char *tag,
+                            sbx_slice *printed, sbx_json_doc **doc, sbx_err *err) {
+  sbx_err why;
+  *printed = sbx_slice_of(NULL, 0);
+  int rc = sbx_json_parse(doc, sbx_buf_slice(&reply->body), &why);
+  if (rc == SBX_ENOMEM)
+    return sbx_err_set(err, rc, NULL);
+  if (rc != SBX_OK || !sbx_json_string(sbx_json_get(sbx_json_root(*doc), "result"), printed))
+    return sbx_err_set(err, SBX_EPROTO, "daytona: run a command: unexpected answer%s%s",
+                       rc != SBX_OK ? ": " : "", rc != SBX_OK ? why.message : "");
+  return sbx__daytona_read_report(report, *printed, tag, err);
 }

@@ -13,7 +13,7 @@ const FACTS = {
   languages: ["python", "shell"],
   keepsStreamOrder: true,
   separatesStreams: true,
-  listsFiles: false,
+  listsFiles: true,
   onThisMachine: false,
   refusesControlCharacters: false,
 };

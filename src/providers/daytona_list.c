@@ -1,0 +1,120 @@
+/* daytona_list.c - the regular files below the working directory.
+ *
+ * The toolbox's own listing is one folder deep, in old versions; find is everywhere.
+ *
+ * Invariant: a list that is not whole is an error. */
+#include "providers/daytona.h"
+
+#include "core/alloc.h"
+#include "core/err.h"
+#include "core/rand.h"
+
+/* For an entry, with a long path; and for all of them. */
+#define ENTRY_BYTES ((size_t)256)
+#define MIN_BYTES ((size_t)64 << 10)
+#define MAX_BYTES ((size_t)8 << 20)
+
+typedef struct list_op {
+  sbx_steps steps;
+  sbx_listing *out;
+  size_t max_entries;
+  size_t most; /* bytes */
+  char tag[SBX__DAYTONA_TAG + 1];
+} list_op;
+
+static int too_many(const list_op *list, sbx_err *err) {
+  return sbx_err_set(err, SBX_ETOOBIG, "there are more than %zu files", list->max_entries);
+}
+
+static bool take_size(sbx_slice *item, uint64_t *size) {
+  size_t blank = sbx_slice_find(*item, ' ');
+  *size = 0;
+  for (size_t i = 0; i < blank; i++) {
+    if (!sbx_is_digit(item->ptr[i]) || blank > 18)
+      return false;
+    *size = *size * 10 + (uint64_t)(item->ptr[i] - '0');
+  }
+  *item = sbx_slice_skip(*item, blank + 1);
+  return blank > 0;
+}
+
+/* `item`: "<size> ./<path>" */
+static int add_entry(list_op *list, sbx_slice item, sbx_err *err) {
+  sbx_listing *out = list->out;
+  uint64_t size;
+  if (!take_size(&item, &size) || !sbx_slice_starts_with(item, sbx_slice_str("./")))
+    return sbx_err_set(err, SBX_EPROTO, "daytona: list files: unexpected output of find");
+  if (out->count == list->max_entries)
+    return too_many(list, err);
+  item = sbx_slice_skip(item, 2);
+  if ((out->count & (out->count - 1)) == 0) { /* room for twice as many, at each power of two */
+    size_t room = out->count == 0 ? 1 : out->count * 2, bytes;
+    sbx_entry *entries = NULL;
+    if (sbx_size_mul(&bytes, room, sizeof *entries))
+      entries = sbx_realloc(out->entries, bytes);
+    if (entries == NULL)
+      return sbx_err_set(err, SBX_ENOMEM, NULL);
+    out->entries = entries;
+  }
+  char *path = sbx_strndup(item.ptr, item.len);
+  if (path == NULL)
+    return sbx_err_set(err, SBX_ENOMEM, NULL);
+  out->entries[out->count++] = (sbx_entry){path, size};
+  return SBX_OK;
+}
+
+static int add_all(list_op *list, sbx_slice rest, sbx_err *err) {
+  int rc = SBX_OK;
+  while (rc == SBX_OK && rest.len > 0) {
+    size_t end = sbx_slice_find(rest, '\0');
+    if (end == rest.len) /* it was cut off at the most bytes */
+      return too_many(list, err);
+    rc = add_entry(list, sbx_slice_of(rest.ptr, end), err);
+    rest = sbx_slice_skip(rest, end + 1);
+  }
+  return rc;
+}
+
+static void on_listed(sbx_steps *steps, sbx_http *reply) {
+  list_op *list = (list_op *)(void *)steps;
+  sbx__daytona_report report;
+  sbx_json_doc *doc = NULL;
+  sbx_slice printed;
+  sbx_err err;
+  sbx__daytona_report_init(&report);
+  int rc = sbx__daytona_check_tool(&err, reply, "list files");
+  if (rc == SBX_OK)
+    rc = sbx__daytona_read_reply(&report, reply, list->tag, &printed, &doc, &err);
+  sbx_json_free(doc, false);
+  if (rc == SBX_OK)
+    rc = add_all(list, sbx_buf_slice(&report.head[0]), &err);
+  sbx__daytona_report_deinit(&report);
+  sbx_steps_finish(steps, rc == SBX_OK ? NULL : &err);
+}
+
+static size_t most_bytes(size_t max_entries) {
+  if (max_entries < MIN_BYTES / ENTRY_BYTES)
+    return MIN_BYTES;
+  return max_entries < MAX_BYTES / ENTRY_BYTES ? max_entries * ENTRY_BYTES : MAX_BYTES;
+}
+
+sbx_op *sbx__daytona_list(sbx_session *session, size_t max_entries, sbx_listing *out,
+                          sbx_op_done done, void *arg) {
+  sbx_buf url, json;
+  sbx_err err;
+  sbx_steps *steps = sbx_steps_new(sizeof(list_op), session->config->loop, done, arg);
+  if (steps == NULL)
+    return NULL;
+  list_op *list = (list_op *)(void *)steps;
+  list->out = out;
+  list->max_entries = max_entries;
+  list->most = most_bytes(max_entries);
+  if (sbx_random_hex(list->tag, SBX__DAYTONA_TAG, &err) != SBX_OK) {
+    sbx_steps_finish(steps, &err);
+    return &steps->op;
+  }
+  sbx__daytona_write_list(&json, session, list->tag, list->most);
+  sbx__daytona_tool_url(&url, session, "/process/execute", sbx_slice_of(NULL, 0));
+  sbx__daytona_send(steps, session->config, "POST", &url, &json, true, on_listed);
+  return &steps->op;
+}
