@@ -24,8 +24,9 @@
 #include <unistd.h>
 
 enum {
-  COLLECT_MS = 5,          /* between two looks at a helper that has no pidfd */
-  COLLECT_BUDGET_MS = 5000 /* more than the helper takes to end its guards */
+  COLLECT_MS = 5,           /* between two looks at a helper that has no pidfd */
+  COLLECT_BUDGET_MS = 7000, /* more than the helper takes: for its guards, then for orphans */
+  KILLED_BUDGET_MS = 1000   /* for a helper to end after SIGKILL */
 };
 
 /* ---- workspace ------------------------------------------------------------------------------ */
@@ -125,6 +126,7 @@ typedef struct release {
   sbx_watch *watch; /* of its pidfd */
   sbx_timer timer;
   uint64_t limit_ms;
+  bool killed;
   sbx__workspace *workspace; /* to remove; NULL: none */
   struct removal *removal;   /* the pool's work */
 } release;
@@ -141,10 +143,14 @@ static release *release_of(sbx_op *op) {
   return (release *)(void *)op;
 }
 
-static void finish_release(release *r, const sbx_err *err) {
+/* Before the pidfd is closed: a number that is still watched would be the host's next socket. */
+static void stop_waiting(release *r) {
   sbx_timer_stop(&r->timer);
   sbx_watch_stop(r->watch);
   r->watch = NULL;
+}
+
+static void finish_release(release *r, const sbx_err *err) {
   if (r->removal != NULL)
     r->removal->release = NULL;
   r->removal = NULL;
@@ -206,6 +212,7 @@ static void abort_release(sbx_op *op, int reason) {
   release *r = release_of(op);
   sbx_err err;
   sbx_err_set(&err, reason, NULL);
+  stop_waiting(r);
   if (reason == SBX_ECLOSED && r->removal == NULL)
     release_now(&r->helper, r->workspace);
   else
@@ -219,19 +226,22 @@ static void destroy_release(sbx_op *op) {
 
 static const sbx_op_class release_class = {"local release", abort_release, destroy_release};
 
+/* A helper that is stuck is killed; the loop never waits for it. */
 static void collect_helper(release *r) {
-  if (sbx__helper_collect(&r->helper)) {
-    sbx_timer_stop(&r->timer);
-    sbx_watch_stop(r->watch);
-    r->watch = NULL;
-    start_removal(r);
+  bool ended = sbx__helper_collect(&r->helper);
+  uint64_t now = sbx_now_ms();
+  if (!ended && now >= r->limit_ms && !r->killed) {
+    sbx__helper_kill(&r->helper);
+    r->killed = true;
+    r->limit_ms = now + KILLED_BUDGET_MS;
+  }
+  if (!ended && now < r->limit_ms) {
+    sbx_timer_start(&r->timer, r->watch != NULL ? r->limit_ms - now : COLLECT_MS);
     return;
   }
-  if (sbx_now_ms() >= r->limit_ms) {
-    sbx__helper_kill(&r->helper);
-    sbx__helper_end_now(&r->helper);
-  }
-  sbx_timer_start(&r->timer, r->watch != NULL ? COLLECT_BUDGET_MS : COLLECT_MS);
+  stop_waiting(r);
+  sbx__helper_drop(&r->helper);
+  start_removal(r);
 }
 
 static void on_helper_ended(void *arg, int events) {

@@ -60,11 +60,14 @@ int sbx__helper_start(sbx__helper *helper, const sbx_session *session, sbx_err *
 int sbx__helper_send(const sbx__helper *helper, const int *fds, size_t count);
 /* Lets go of the socket: the helper ends everything and then itself. It removes nothing. */
 void sbx__helper_hang_up(sbx__helper *helper);
-/* True when the process has ended and was collected, by us or by somebody else. */
+/* True when the process has ended and was collected, by us or by somebody else. Its pidfd stays
+ * open, because it may be watched. */
 bool sbx__helper_collect(sbx__helper *helper);
-/* Hangs up and waits, for a second at most; then kills it. */
+void sbx__helper_kill(sbx__helper *helper);
+/* Closes what is open of it. */
+void sbx__helper_drop(sbx__helper *helper);
+/* Hangs up and waits, for a second at most; then kills it. Its pidfd must not be watched. */
 void sbx__helper_end_now(sbx__helper *helper);
-void sbx__helper_kill(const sbx__helper *helper);
 
 /* ---- session -------------------------------------------------------------------------------- */
 

@@ -199,14 +199,17 @@ void sbx__helper_hang_up(sbx__helper *helper) {
   sbx__close_fd(&helper->fd);
 }
 
-void sbx__helper_kill(const sbx__helper *helper) {
-#ifdef SYS_pidfd_send_signal
+void sbx__helper_kill(sbx__helper *helper) {
   /* By number it could hit a stranger, should somebody else have collected the helper. */
-  if (helper->pidfd >= 0)
+  if (sbx__helper_collect(helper))
+    return;
+#ifdef SYS_pidfd_send_signal
+  if (helper->pidfd >= 0) {
     syscall(SYS_pidfd_send_signal, helper->pidfd, SIGKILL, NULL, 0);
-#else
-  (void)helper;
+    return;
+  }
 #endif
+  kill(helper->pid, SIGKILL);
 }
 
 bool sbx__helper_collect(sbx__helper *helper) {
@@ -227,9 +230,14 @@ bool sbx__helper_collect(sbx__helper *helper) {
     rc = waitpid(pid, NULL, WNOHANG);
   if (rc == 0 || (rc < 0 && errno == EINTR))
     return false;
-  sbx__close_fd(&helper->pidfd);
   helper->pid = 0;
   return true;
+}
+
+void sbx__helper_drop(sbx__helper *helper) {
+  sbx__close_fd(&helper->fd);
+  sbx__close_fd(&helper->pidfd);
+  helper->pid = 0;
 }
 
 void sbx__helper_end_now(sbx__helper *helper) {
@@ -242,6 +250,5 @@ void sbx__helper_end_now(sbx__helper *helper) {
       sbx__helper_kill(helper);
     poll(&p, helper->pidfd >= 0, POLL_MS);
   }
-  sbx__close_fd(&helper->pidfd);
-  helper->pid = 0;
+  sbx__helper_drop(helper);
 }

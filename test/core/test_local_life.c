@@ -14,6 +14,13 @@ static local_fixture *of(void **state) {
   return *state;
 }
 
+static void note_done(void *arg, const sbx_err *err) {
+  local_result *r = arg;
+  r->times++;
+  if (err != NULL)
+    r->err = *err;
+}
+
 static void ignore_done(void *arg, const sbx_err *err) {
   (void)arg;
   (void)err;
@@ -277,6 +284,61 @@ static void test_a_dead_guard_is_no_exit(void **state) {
   local_result_free(&r);
   local_await_pipe_end(fd, path);
   local_assert_shell(f, "echo on", 0, "on\n");
+}
+
+/* The number of our pidfd of the helper, -1 where there is none. */
+static int find_pidfd(void) {
+  char name[64], target[64];
+  for (int fd = 3; fd < 256; fd++) {
+    snprintf(name, sizeof name, "/proc/self/fd/%d", fd);
+    ssize_t n = readlink(name, target, sizeof target - 1);
+    target[n > 0 ? n : 0] = '\0';
+    if (strstr(target, "pidfd") != NULL)
+      return fd;
+  }
+  return -1;
+}
+
+static void note_poll(uv_poll_t *handle, int status, int events) {
+  (void)status;
+  (void)events;
+  *(bool *)handle->data = true;
+  uv_poll_stop(handle);
+}
+
+/* It is killed in the end, and the number of its descriptor is left to the host at once. */
+static void test_a_helper_that_is_stuck(void **state) {
+  local_fixture *f = of(state);
+  local_result r = {.fixture = f};
+  uv_poll_t poll;
+  bool taken = false, seen = false;
+  int pair[2] = {-1, -1};
+  assert_int_equal(kill((pid_t)local_helper(f), SIGSTOP), 0);
+  int pidfd = find_pidfd();
+  if (pidfd < 0)
+    skip();
+  assert_int_equal(socketpair(AF_UNIX, SOCK_STREAM | SOCK_CLOEXEC, 0, pair), 0);
+  assert_int_equal(sbx_sandbox_close(f->sb, note_done, &r, NULL), SBX_OK);
+  for (; r.times == 0; uv_run(&f->uv, UV_RUN_ONCE)) {
+    if (taken || fcntl(pidfd, F_GETFD) >= 0)
+      continue;
+    assert_int_equal(dup2(pair[0], pidfd), pidfd);
+    assert_int_equal(uv_poll_init(&f->uv, &poll, pidfd), 0);
+    poll.data = &seen;
+    assert_int_equal(uv_poll_start(&poll, UV_READABLE, note_poll), 0);
+    taken = true;
+  }
+  assert_true(taken);
+  assert_int_equal(r.err.code, SBX_OK);
+  assert_int_equal(local_count_entries(f->base), 0);
+  assert_int_equal(write(pair[1], "x", 1), 1);
+  while (!seen)
+    uv_run(&f->uv, UV_RUN_ONCE);
+  uv_close((uv_handle_t *)&poll, NULL);
+  uv_run(&f->uv, UV_RUN_DEFAULT);
+  close(pidfd);
+  close(pair[0]);
+  close(pair[1]);
 }
 
 /* Its socket fills up: commands wait, and may be given up meanwhile. */
@@ -585,6 +647,7 @@ int main(void) {
       TEST(test_a_new_helper_after_its_death),
       TEST(test_a_command_survives_its_helper),
       TEST(test_a_dead_guard_is_no_exit),
+      TEST(test_a_helper_that_is_stuck),
       TEST(test_a_helper_that_does_not_keep_up),
       TEST(test_the_hosts_sigchld_does_not_matter),
       TEST(test_nothing_survives_the_host),
