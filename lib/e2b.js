@@ -92,6 +92,7 @@ function ownOptions(options) {
   }
   return {
     debug: checkBoolean(debug, "debug"),
+    lateAuth,
     apiKey,
     ...networkOptions(options),
     ...Object.fromEntries(ADDRESSES.map(([name, variable]) => [name, textOrEnv(options[name], name, [variable])])),

@@ -138,11 +138,13 @@ static int make_url(char **out, const sbx_config *config, const char *id, sbx_sl
 static int read_urls(sandbox *box, const sbx_config *config, const sbx_json *root, sbx_err *err) {
   const sbx_json *v = sbx_json_get(root, "domain");
   sbx_slice domain = sbx_slice_str(config->domain);
-  if (v != NULL && !sbx_json_is_null(v) &&
-      (!sbx_json_string(v, &domain) || domain.len > 253 || !is_printable(domain)))
+  bool given = v != NULL && !sbx_json_is_null(v);
+  if (given && !sbx_json_string(v, &domain))
     return unexpected(err, "domain");
   if (domain.len == 0)
     domain = sbx_slice_str(config->domain);
+  if (!sbx__e2b_is_domain(domain))
+    return unexpected(err, "domain");
   int rc = make_url(&box->envd_url, config, box->id, domain, SBX__E2B_ENVD_PORT, err);
   if (rc == SBX_OK)
     rc = make_url(&box->code_url, config, box->id, domain, SBX__E2B_CODE_PORT, err);

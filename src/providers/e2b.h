@@ -52,6 +52,9 @@ struct sbx_config {
 
 int sbx__e2b_configure(sbx_config **out, sbx_loop *loop, const sbx_json *options, sbx_err *err);
 void sbx__e2b_config_free(sbx_config *config);
+int sbx__e2b_missing_key(sbx_err *err);
+/* Whether addresses can be made of it. */
+bool sbx__e2b_is_domain(sbx_slice text);
 
 /* ---- sessions ------------------------------------------------------------------------------- */
 

@@ -1,7 +1,8 @@
 /* e2b_close.c - delete, also what a create has made whose answer was lost.
  *
  * Every create carries a random tag in its metadata. When its answer is missing, the control plane
- * is asked for the sandboxes with that tag, twice, since what was asked for may come up late.
+ * is asked for the sandbox with that tag, and a second time when there is none: what was asked for
+ * may come up late.
  *
  * Invariant: deleted is only what our own create was answered with, or what bears our tag. */
 #include "providers/e2b.h"
@@ -11,17 +12,12 @@
 
 #include <string.h>
 
-enum {
-  MAX_PATH = 1024,
-  LOOK_AGAIN_MS = 2000,
-  MAX_LOOKS = 6, /* of which each but the last two has found something */
-};
+enum { MAX_PATH = 1024, LOOK_AGAIN_MS = 2000 };
 
 typedef struct close_op {
   sbx__e2b_op base;
   bool first_api;
-  bool found_nothing; /* in the last look */
-  int looks;
+  bool looked; /* once, and found nothing */
 } close_op;
 
 static void finish(close_op *c, const sbx_err *err) {
@@ -38,8 +34,6 @@ static void send_request(close_op *c, const char *method, const sbx_buf *path,
 }
 
 /* ---- delete --------------------------------------------------------------------------------- */
-
-static void look(close_op *c);
 
 /* Gone already, or on its way out. */
 static bool is_deleted(const sbx_http *http) {
@@ -58,12 +52,11 @@ static void on_deleted(sbx_steps *steps, sbx_http *http) {
   if (!is_deleted(http)) {
     sbx__e2b_api_error(http, "delete", &err);
     finish(c, &err);
-  } else if (session->id != NULL) {
-    session->open = false;
-    finish(c, NULL);
-  } else {
-    look(c);
+    return;
   }
+  session->open = false;
+  session->may_exist = false;
+  finish(c, NULL);
 }
 
 static void send_delete(close_op *c, sbx_slice id) {
@@ -76,6 +69,8 @@ static void send_delete(close_op *c, sbx_slice id) {
 }
 
 /* ---- find ----------------------------------------------------------------------------------- */
+
+static void look(close_op *c);
 
 static bool has_our_tag(const sbx_json *sandbox, const sbx_session *session) {
   sbx_slice tag;
@@ -97,14 +92,14 @@ static void on_time(sbx_steps *steps) {
   look((close_op *)(void *)steps);
 }
 
-static void look_later(close_op *c) {
-  if (c->found_nothing || c->looks >= MAX_LOOKS) {
-    c->base.session->may_exist = false;
-    finish(c, NULL);
+static void found_nothing(close_op *c) {
+  if (!c->looked) {
+    c->looked = true;
+    sbx_steps_wait(&c->base.steps, LOOK_AGAIN_MS, on_time);
     return;
   }
-  c->found_nothing = true;
-  sbx_steps_wait(&c->base.steps, LOOK_AGAIN_MS, on_time);
+  c->base.session->may_exist = false;
+  finish(c, NULL);
 }
 
 static void take_list(close_op *c, sbx_slice body) {
@@ -114,14 +109,12 @@ static void take_list(close_op *c, sbx_slice body) {
   int rc = sbx_json_parse(&doc, body, &err);
   if (rc == SBX_OK && !sbx_json_is_array(sbx_json_root(doc)))
     rc = sbx_err_set(&err, SBX_EPROTO, "e2b: list: unexpected answer: it is no array");
-  if (rc != SBX_OK) {
+  if (rc != SBX_OK)
     finish(c, &err);
-  } else if (find(sbx_json_root(doc), c->base.session, &id)) {
-    c->found_nothing = false;
+  else if (find(sbx_json_root(doc), c->base.session, &id))
     send_delete(c, id);
-  } else {
-    look_later(c);
-  }
+  else
+    found_nothing(c);
   sbx_json_free(doc, false);
 }
 
@@ -145,7 +138,6 @@ static void look(close_op *c) {
   sbx_buf path, metadata;
   sbx_buf_init(&path, MAX_PATH);
   sbx_buf_init(&metadata, MAX_PATH);
-  c->looks++;
   sbx_buf_appendf(&metadata, SBX__E2B_TAG_NAME "=%s", c->base.session->tag);
   sbx_buf_append_str(&path, c->first_api ? "/sandboxes" : "/v2/sandboxes");
   sbx_url_append_query(&path, sbx_slice_str("metadata"), sbx_buf_slice(&metadata));

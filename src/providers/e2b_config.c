@@ -1,6 +1,7 @@
 /* e2b_config.c - the options of the E2B provider.
  *
- *   apiKey            without one nothing can be started (unless `debug`)
+ *   apiKey            required, unless `debug`
+ *   lateAuth          without a key it is the first use that fails
  *   domain            "e2b.app"; where the two hosts are, unless given by
  *   baseURL           the control plane
  *   sandboxUrl        what serves all sandboxes
@@ -34,7 +35,21 @@ enum {
 
 /* ---- single members ------------------------------------------------------------------------- */
 
-static int check_key(const sbx_config *config, sbx_err *err) {
+int sbx__e2b_missing_key(sbx_err *err) {
+  return sbx_err_set(err, SBX_EKEY,
+                     "missing API key; set E2B_API_KEY or pass apiKey. Keys are made at "
+                     "https://e2b.dev/dashboard?tab=keys");
+}
+
+static int read_key(sbx_config *config, const sbx_json *options, sbx_err *err) {
+  bool late = false;
+  int rc = sbx_remote_text(&config->api_key, options, "apiKey", err);
+  if (rc == SBX_OK)
+    rc = sbx_remote_bool(&late, options, "lateAuth", err);
+  if (rc != SBX_OK)
+    return rc;
+  if (config->api_key == NULL && !late && !config->debug)
+    return sbx__e2b_missing_key(err);
   for (const char *c = config->api_key; c != NULL && *c != '\0'; c++) {
     if (*c <= ' ' || *c > '~')
       return sbx_err_set(err, SBX_EINVAL,
@@ -44,14 +59,12 @@ static int check_key(const sbx_config *config, sbx_err *err) {
   return SBX_OK;
 }
 
-static int check_domain(const char *domain, sbx_err *err) {
-  size_t len = 0;
-  for (; domain[len] != '\0'; len++) {
-    char c = domain[len];
-    if ((!sbx_is_letter(c) && !sbx_is_digit(c) && c != '-' && c != '.') || len == MAX_DOMAIN)
-      return sbx_err_set(err, SBX_EINVAL, "domain must be a host name such as \"e2b.app\"");
-  }
-  return SBX_OK;
+bool sbx__e2b_is_domain(sbx_slice text) {
+  bool ok = text.len > 0 && text.len <= MAX_DOMAIN;
+  for (size_t i = 0; ok && i < text.len; i++)
+    ok = sbx_is_letter(text.ptr[i]) || sbx_is_digit(text.ptr[i]) || text.ptr[i] == '-' ||
+         text.ptr[i] == '.';
+  return ok;
 }
 
 /* Ids stand in paths and host names. */
@@ -257,11 +270,9 @@ static int read_addresses(sbx_config *config, const sbx_json *options, sbx_err *
   config->domain = sbx_strndup(domain, sizeof domain - 1);
   if (config->domain == NULL)
     return sbx_err_set(err, SBX_ENOMEM, NULL);
-  int rc = sbx_remote_bool(&config->debug, options, "debug", err);
-  if (rc == SBX_OK)
-    rc = sbx_remote_text(&config->domain, options, "domain", err);
-  if (rc == SBX_OK)
-    rc = check_domain(config->domain, err);
+  int rc = sbx_remote_text(&config->domain, options, "domain", err);
+  if (rc == SBX_OK && !sbx__e2b_is_domain(sbx_slice_of(config->domain, strlen(config->domain))))
+    rc = sbx_err_set(err, SBX_EINVAL, "domain must be a host name such as \"e2b.app\"");
   if (rc == SBX_OK)
     rc = sbx_remote_url(&config->api_url, options, "baseURL", err);
   if (rc == SBX_OK)
@@ -300,9 +311,9 @@ static int read_life(sbx_config *config, const sbx_json *options, sbx_err *err) 
 }
 
 static int read_all(sbx_config *config, const sbx_json *options, sbx_err *err) {
-  int rc = sbx_remote_text(&config->api_key, options, "apiKey", err);
+  int rc = sbx_remote_bool(&config->debug, options, "debug", err);
   if (rc == SBX_OK)
-    rc = check_key(config, err);
+    rc = read_key(config, options, err);
   if (rc == SBX_OK)
     rc = read_addresses(config, options, err);
   if (rc == SBX_OK)
@@ -341,10 +352,10 @@ void sbx__e2b_config_free(sbx_config *config) {
 
 int sbx__e2b_configure(sbx_config **out, sbx_loop *loop, const sbx_json *options, sbx_err *err) {
   static const char *const names[] = {
-      "apiKey",     "domain",    "baseURL", "sandboxUrl", "template",  "lifetimeSeconds",
-      "metadata",   "env",       "network", "secure",     "autoPause", "allowInternetAccess",
-      "autoResume", "sandboxId", "owned",   "headers",    "proxy",     "interpreter",
-      "ca",         "debug",     NULL};
+      "apiKey",     "domain",    "baseURL",  "sandboxUrl", "template",  "lifetimeSeconds",
+      "metadata",   "env",       "network",  "secure",     "autoPause", "allowInternetAccess",
+      "autoResume", "sandboxId", "owned",    "headers",    "proxy",     "interpreter",
+      "ca",         "debug",     "lateAuth", NULL};
   int rc = sbx_provider_check_names(options, names, err);
   if (rc != SBX_OK)
     return rc;

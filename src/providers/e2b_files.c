@@ -102,14 +102,17 @@ static void send_request(file_op *f, sbx__e2b_request *request, sbx_steps_reply 
 /* ---- put ------------------------------------------------------------------------------------ */
 
 /* The reply lists what was written. Its type says text, whatever it is. */
-static bool names_a_file(sbx_slice body) {
+static int check_written(const file_op *f, sbx_slice body, sbx_err *err) {
   sbx_json_doc *doc = NULL;
-  if (sbx_json_parse(&doc, body, NULL) != SBX_OK)
-    return false;
-  const sbx_json *root = sbx_json_root(doc);
-  bool any = sbx_json_is_array(root) && sbx_json_count(root) > 0;
+  int rc = sbx_json_parse(&doc, body, err);
+  const sbx_json *list = rc == SBX_OK ? sbx_json_root(doc) : NULL;
+  if (rc != SBX_ENOMEM && (!sbx_json_is_array(list) || sbx_json_count(list) == 0)) {
+    rc = sbx_err_set(err, SBX_EPROTO, "e2b: write: the service did not confirm the file (path ");
+    sbx_err_append_remote(err, path_of(f));
+    sbx_err_append(err, ")");
+  }
   sbx_json_free(doc, false);
-  return any;
+  return rc;
 }
 
 static void on_put(sbx_steps *steps, sbx_http *reply) {
@@ -117,16 +120,12 @@ static void on_put(sbx_steps *steps, sbx_http *reply) {
   sbx_err err;
   if (!sbx__e2b_arrived(&f->base, reply))
     return;
-  if (reply->status != 200) {
+  if (reply->status != 200)
     finish_badly(f, reply, "write");
-  } else if (names_a_file(sbx_buf_slice(&reply->body))) {
+  else if (check_written(f, sbx_buf_slice(&reply->body), &err) == SBX_OK)
     sbx_steps_finish(steps, NULL);
-  } else {
-    sbx_err_set(&err, SBX_EPROTO, "e2b: write: the service did not confirm the file (path ");
-    sbx_err_append_remote(&err, path_of(f));
-    sbx_err_append(&err, ")");
+  else
     sbx_steps_finish(steps, &err);
-  }
 }
 
 static void send_put(file_op *f, sbx_buf *content) {

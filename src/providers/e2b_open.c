@@ -177,8 +177,8 @@ static void send_create(open_op *o) {
                                 .content_type = "application/json",
                                 .take_body = &body,
                                 .timeout_ms = SBX_NO_TIMEOUT};
-    session->may_exist = true;
     sbx__e2b_to_api(&o->base, &request, on_created);
+    session->may_exist = !o->base.steps.op.finished;
   } else {
     sbx_steps_finish_code(&o->base.steps, body.error);
   }
@@ -253,14 +253,6 @@ sbx_op *sbx__e2b_connect(sbx_session *session, const char *id, uint64_t seconds,
   return &o->base.steps.op;
 }
 
-static int check_key(const sbx_config *config, sbx_err *err) {
-  if (config->api_key != NULL)
-    return SBX_OK;
-  return sbx_err_set(err, SBX_EKEY,
-                     "missing API key; set E2B_API_KEY or pass apiKey. Keys are made at "
-                     "https://e2b.dev/dashboard?tab=keys");
-}
-
 static void open_debug(open_op *o) {
   sbx_session *session = o->base.session;
   sbx_err err;
@@ -272,7 +264,7 @@ static void open_debug(open_op *o) {
 static void open_new_sandbox(open_op *o) {
   sbx_session *session = o->base.session;
   sbx_err err;
-  int rc = check_key(session->config, &err);
+  int rc = session->config->api_key != NULL ? SBX_OK : sbx__e2b_missing_key(&err);
   if (rc == SBX_OK && session->tag[0] == '\0')
     rc = sbx_random_hex(session->tag, SBX__E2B_TOKEN_LEN, &err);
   if (rc == SBX_OK)
