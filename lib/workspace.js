@@ -9,6 +9,7 @@ import path from "node:path";
 import { PathSecurityError, SandboxError } from "./errors.js";
 import { LocalSandbox } from "./local.js";
 import { checkNames, checkObject, checkSignal, checkString, invalid } from "./options.js";
+import { repositoryWords } from "./repository.js";
 import { EXEC_OPTIONS, execWithin } from "./sandbox.js";
 
 /** @import { CloudSandbox, FileEncoding, SandboxCallOptions } from "../types/index.js" */
@@ -114,7 +115,7 @@ export class LocalWorkspace extends Workspace {
     for (const file of this.manifest.files) {
       await this.#sandbox.writeFile(file.path, file.contents, file.encoding);
     }
-    for (const clone of this.manifest.gitClones) await this.#clone(clone);
+    for (const [index, clone] of this.manifest.gitClones.entries()) await this.#clone(clone, index);
   }
 
   /** @param {string} code @param {SandboxRunOptions} [options] */
@@ -245,17 +246,19 @@ export class LocalWorkspace extends Workspace {
     }
   }
 
-  /** @param {{ repo: string, path: string, ref?: string }} clone */
-  async #clone({ repo, path: target, ref }) {
+  /** @param {{ repo: string, path: string, ref?: string }} clone @param {number} index */
+  async #clone({ repo, path: target, ref }, index) {
     const directory = await insideWorkspace(/** @type {string} */ (this.#open().sandboxId), target);
-    await this.#git(`clone of ${JSON.stringify(repo)}`, ["clone", "--", repo, directory]);
+    const { shown, hide } = repositoryWords(repo);
+    const name = `gitClones[${index}]${shown && ` (${shown})`}`;
+    await this.#git(`clone of ${name}`, ["clone", "--", repo, directory], hide);
     if (ref === undefined) return;
     const commit = await this.#commitOf(directory, ref);
     if (!commit) {
-      const text = `there is no branch, tag or commit ${JSON.stringify(ref)} in ${JSON.stringify(repo)}`;
-      throw new SandboxError(withoutPasswords(text), { code: "ERR_SANDBOX_NOT_FOUND", provider: "unix-local" });
+      const text = `there is no branch, tag or commit ${JSON.stringify(ref)} in ${name}`;
+      throw new SandboxError(text, { code: "ERR_SANDBOX_NOT_FOUND", provider: "unix-local" });
     }
-    await this.#git(`checkout of ${JSON.stringify(ref)}`, ["-C", directory, "checkout", "--detach", commit]);
+    await this.#git(`checkout in ${name}`, ["-C", directory, "checkout", "--detach", commit], hide);
   }
 
   /**
@@ -273,8 +276,8 @@ export class LocalWorkspace extends Workspace {
     return "";
   }
 
-  /** @param {string} what @param {string[]} args */
-  async #git(what, args) {
+  /** @param {string} what @param {string[]} args @param {(text: string) => string} hide */
+  async #git(what, args, hide) {
     // Never ask for a password: nobody is there to answer.
     const env = { GIT_TERMINAL_PROMPT: "0" };
     const result = await this.#exec({
@@ -290,8 +293,8 @@ export class LocalWorkspace extends Workspace {
     const how = late
       ? `took longer than ${CLONE_SECONDS} seconds`
       : `failed with exit code ${result.exitCode}`;
-    const lastLines = result.output.trim().split("\n").slice(-5).join("\n");
-    throw new SandboxError(withoutPasswords(`git ${what} ${how}: ${lastLines.slice(-1000)}`), {
+    const lastLines = hide(result.output).trim().split("\n").slice(-5).join("\n");
+    throw new SandboxError(`git ${what} ${how}: ${lastLines.slice(-1000)}`, {
       code: late ? "ERR_SANDBOX_TIMEOUT" : "ERR_SANDBOX_PROVIDER",
       provider: "unix-local",
     });
@@ -461,11 +464,6 @@ function traversal(target) {
     `path traversal: ${JSON.stringify(target.slice(0, 200))} does not stay inside the workspace`,
     { code: "ERR_SANDBOX_INVALID_ARG" },
   );
-}
-
-/** @param {string} text */
-function withoutPasswords(text) {
-  return text.replace(/\/\/[^/\s@'"]*@/g, "//***@");
 }
 
 function closedError() {

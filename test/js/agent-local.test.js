@@ -135,9 +135,38 @@ describe("clones", { concurrency: 4 }, () => {
     const agent = make(t, { workspace: { gitClones: [{ repo: "http://user:canary@127.0.0.1:1/r.git", path: "r" }] } });
     const error = await rejection(agent.start());
     assert.equal(error.code, "ERR_SANDBOX_PROVIDER");
-    assert.match(error.message, /git clone of "http:\/\/\*\*\*@127\.0\.0\.1:1\/r\.git" failed with exit code 128: .*fatal: /s);
+    assert.match(error.message, /git clone of gitClones\[0\] \(127\.0\.0\.1:1\/r\.git\) failed with exit code 128: .*fatal: /s);
     assert.doesNotMatch(error.message, /canary/);
     assert.equal(agent.ready, false);
+  });
+
+  test("no part of a secret in an address is told, however it is written", async (t) => {
+    const host = "127.0.0.1:1/r.git";
+    const addresses = [
+      [`http://user:can'ary@${host}`, `(${host})`],
+      [`http://user:can"ary \\x@${host}`, `(${host})`],
+      [`http://user:can%27ary%20@${host}`, `(${host})`],
+      [`http://user:can%zzary@${host}`, `(${host})`],
+      [`http://canary@${host}`, `(${host})`],
+      [`http://user:zz/canary@${host}`, ""],
+      [`http://user:zz@canary@${host}`, `(${host})`],
+      [`http://user:1/canary@${host}`, ""],
+      [`http://user:zz?canary@${host}`, ""],
+      [`http://${host}?private_token=canary&x=1#canary`, `(${host})`],
+      [`http://${host}?private_token=c%61nary@x`, ""],
+      [`nobody:canary@localhost.invalid:r.git`, "(localhost.invalid/r.git)"],
+      [`//user:canary@${host}`, `(${host})`],
+      [`nope:canary://user:canary@${host}`, `(${host})`],
+    ];
+    await Promise.all(
+      addresses.map(async ([repo, shown]) => {
+        const agent = make(t, { workspace: { gitClones: [{ repo, path: "r" }] } });
+        const error = await rejection(agent.start());
+        assert.equal(error.code, "ERR_SANDBOX_PROVIDER", error.message);
+        assert.ok(error.message.startsWith(`git clone of gitClones[0]${shown && ` ${shown}`} failed with exit code`), error.message);
+        assert.doesNotMatch(`${error.stack}${JSON.stringify(error)}`, /can.{0,12}ary|c%61nary|zz/i, repo);
+      }),
+    );
   });
 });
 

@@ -272,7 +272,7 @@ describe("unix-local manifest", { concurrency: 4 }, () => {
       const agent = make(t, { workspace: { gitClones: [{ repo, path: "r", ref }] } });
       const error = await rejection(agent.start());
       assert.equal(error.code, "ERR_SANDBOX_NOT_FOUND");
-      assert.equal(error.message, `there is no branch, tag or commit "${ref}" in "${repo}"`);
+      assert.equal(error.message, `there is no branch, tag or commit "${ref}" in gitClones[0] (${repo})`);
     }
   });
 
