@@ -65,7 +65,10 @@
  *
  * Outputs are pipes, as programs expect: writing to /dev/stderr would cut a file off. When the
  * command has ended, what stands in the pipes is waited for; a process that it has left behind and
- * that holds them is not. */
+ * that holds them is not. They are read by dd, which writes what it gets at once; every 4 MiB or
+ * 128 reads there is a look at the size. When the first file has more than a report takes, two
+ * others take turns, so that the end is at hand and the disk does not fill up; what is dropped is
+ * counted. */
 static const char run_program[] = PROLOGUE
     "stop() { printf \"\\n%s %s 0 0 0 0\\n\\n\\n\\n\\n%s end\\n\" $1 $2 $1; exit; }\n"
     "mkdir -m 700 \"$d\" || { [ -d \"$d\" ] && stop $1 again; stop $1 unstored; }\n"
@@ -75,7 +78,17 @@ static const char run_program[] = PROLOGUE
     "s=$(command -v setsid)\n"
     "run() { ( if [ $5 = 1 ]; then exec >\"$d/o\" 2>&1; else exec >\"$d/o\" 2>\"$d/e\"; fi; "
     "export CLOUDSANDBOX_RUN=$1 PATH=\"$P\"; exec $s /bin/sh -c \"$7\" \"$d/cmd\" <\"$i\" ); }\n"
-    "store() { { cat <\"$d/$1\" >\"$d/$2\"; : >\"$d/$1.end\"; } >/dev/null & }\n"
+    "L=$(($3+$4)); K=$6\n"
+    "store() { { exec <\"$d/$1\"; f=$2\n"
+    "while r=$(LC_ALL=C dd bs=32k count=128 2>&1 >>\"$d/$f\"); r=${r%% records in*}; "
+    "r=${r##*[!0-9+]}; "
+    "case $r in [0-9]*+[0-9]*) ;; *) break;; esac; [ $((${r%+*}+${r#*+})) -eq 128 ]; do "
+    "if [ $K = 1 ] || [ $(size \"$d/$f\") -lt $L ]; then continue; fi\n"
+    "if [ $f = $2 ]; then f=$2.b; k=0; else k=$((k+$(size \"$d/$2.a\"))); "
+    "mv \"$d/$2.b\" \"$d/$2.a\"; fi; echo $k >\"$d/$2.gone\"; done\n"
+    ": >\"$d/$1.end\"; } >/dev/null & }\n"
+    "total() { if [ -e \"$d/$1.gone\" ]; then echo $(($(cat \"$d/$1.gone\")+$(size \"$d/$1\")"
+    "+$(size \"$d/$1.a\")+$(size \"$d/$1.b\"))); else size \"$d/$1\"; fi; }\n"
     "t=; c=137\n"
     "if [ ! -e \"$d.stop\" ]; then\n"
     "if [ $2 != 0 ]; then ( sleep $2 & s=$!; trap \"kill $s; exit\" TERM; : >\"$d/timer\"; "
@@ -91,13 +104,14 @@ static const char run_program[] = PROLOGUE
     "fi\n"
     "e=ran; [ -e \"$d.stop\" ] && e=stopped; [ -e \"$d/late\" ] && e=late\n"
     "g=0; [ $e = ran ] || { ended $1 && g=1; }\n"
-    "a=$(size \"$d/out\"); b=$(size \"$d/err\")\n"
-    "show() { if [ $2 -gt $(($3+$4)) ]; then part \"$1\" 0 $3; part \"$1\" $(($2-$4)) $4; "
-    "else part \"$1\" 0 $2; echo; fi; }\n"
+    "a=$(total out); b=$(total err)\n"
+    "show() { if [ $2 -gt $L ]; then part \"$d/$1\" 0 $3; "
+    "cat \"$d/$1\" \"$d/$1.a\" \"$d/$1.b\" | tail -c $4 | base64 | tr -d \"\\n\"; echo; "
+    "else part \"$d/$1\" 0 $2; echo; fi; }\n"
     "printf \"\\n%s %s %s %s %s %s\\n\" $1 $e $c $g $a $b\n"
-    "show \"$d/out\" $a $3 $4; show \"$d/err\" $b $3 $4\n"
+    "show out $a $3 $4; show err $b $3 $4\n"
     "printf \"%s end\\n\" $1\n"
-    "m=$(($3+$4)); [ $6 = 1 ] && { [ $a -gt $m ] || [ $b -gt $m ]; } || rm -rf \"$d\" \"$d.stop\"";
+    "[ $K = 1 ] && { [ $a -gt $L ] || [ $b -gt $L ]; } || rm -rf \"$d\" \"$d.stop\"";
 
 /* $1 tag, $2 and $3 offsets, $4 most, $5 1: the command is over. */
 static const char fetch_program[] = PROLOGUE PARTS

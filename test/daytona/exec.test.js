@@ -187,6 +187,23 @@ describe("commands", { concurrency: 3 }, () => {
     assert.ok(engine.log.at(-1).sentBytes < 2000, "the middle stayed in the sandbox");
   });
 
+  test("much output does not fill the sandbox's disk, and is counted to the byte", async (t) => {
+    const { sandbox } = await open(t);
+    const size = 38_888_896; // of seq 1 5000000
+    for (const truncate of ["head", "middle"]) {
+      const result = await sandbox.exec({
+        command: "seq 1 5000000; du -sk /tmp/.cloudsandbox-$CLOUDSANDBOX_RUN >&2",
+        maxOutputBytes: 1000,
+        truncate,
+        timeoutSeconds: 120,
+      });
+      assert.equal(result.droppedBytes.stdout, size - 1000);
+      assert.ok(result.stdout.startsWith("1\n2\n"));
+      assert.equal(result.stdout.endsWith("\n5000000\n"), truncate === "middle");
+      assert.ok(parseInt(result.stderr, 10) < 16_000, result.stderr);
+    }
+  });
+
   for (const shell of ["/bin/sh", "/bin/bash"]) {
     test(`the daemon's shell is ${shell}`, async (t) => {
       const { sandbox } = await open(t, { shell });
