@@ -18,11 +18,13 @@ import {
   checkString,
   invalid,
 } from "./options.js";
+import { takesMaxBytes } from "./sandbox.js";
 import { checkSandbox } from "./toolkit.js";
 import { AGENT_PREFIX } from "./tools.js";
 import { LocalWorkspace, RemoteWorkspace, checkTree } from "./workspace.js";
 
 /** @import { CloudSandbox, FileEncoding, SandboxAgentConfig, SandboxCallOptions } from "../types/index.js" */
+/** @import { SandboxReadOptions } from "../types/index.js" */
 /** @import { SandboxRunOptions, WorkspaceFile, WorkspaceSnapshot } from "../types/index.js" */
 /** @import { Manifest } from "./workspace.js" */
 
@@ -31,6 +33,7 @@ export class SandboxAgent {
   #makeWorkspace;
   #providerId;
   #isLocal;
+  #takesMaxBytes;
   /** @type {Manifest} */
   #manifest;
   /** @type {"new" | "starting" | "ready" | "closing" | "closed"} */
@@ -62,6 +65,7 @@ export class SandboxAgent {
     const { providerId, make } = workspaceMaker(config ?? {});
     this.#providerId = providerId;
     this.#isLocal = config.backend === "unix-local";
+    this.#takesMaxBytes = this.#isLocal || /** @type {any} */ (config.remote)[takesMaxBytes] === true;
     this.#makeWorkspace = make;
     this.#manifest = checkManifest(config.workspace);
     if (config.backend === "remote" && this.#manifest.gitClones.length > 0) {
@@ -78,6 +82,10 @@ export class SandboxAgent {
   /** "sandbox-agent-" and the provider of what it works in. */
   get providerId() {
     return AGENT_PREFIX + this.#providerId;
+  }
+
+  get [takesMaxBytes]() {
+    return this.#takesMaxBytes;
   }
 
   get ready() {
@@ -112,7 +120,7 @@ export class SandboxAgent {
     await workspace.writeFile(path, contents, encoding, options);
   }
 
-  /** @param {string} path @param {FileEncoding} [encoding] @param {SandboxCallOptions} [options] */
+  /** @param {string} path @param {FileEncoding} [encoding] @param {SandboxReadOptions} [options] */
   async readFile(path, encoding = "utf8", options = undefined) {
     const workspace = await this.#current();
     return workspace.readFile(path, encoding, options);

@@ -4,8 +4,9 @@
 // Invariant: every method returns a Promise and never throws synchronously, and nothing that can be
 // listed or inspected on the object holds an option or the native handle.
 import { AsyncResource } from "node:async_hooks";
+import { constants } from "node:buffer";
 
-import { SandboxError, captureSite, errorFromNative, isNativeError } from "./errors.js";
+import { captureSite, errorFromNative, isNativeError } from "./errors.js";
 import { native } from "./native.js";
 import {
   DEFAULT_OUTPUT_BYTES, MAX_EXEC_TIMEOUT_SECONDS, MAX_OUTPUT_BYTES, asyncDispose, bytesOf, checkBase64, checkBoolean,
@@ -15,7 +16,7 @@ import {
 
 /** @import { NativeHandle, NativeKept, NativeListener, NativeResult, NativeSpec } from "./native.js" */
 /** @import { CloudSandbox, ExecResult, ExecShownResult, FileEncoding, SandboxCallOptions } from "../types/index.js" */
-/** @import { SandboxCapabilities, SandboxLanguage, SandboxRunOptions, SandboxRunResult } from "../types/index.js" */
+/** @import { SandboxCapabilities, SandboxLanguage, SandboxReadOptions, SandboxRunOptions, SandboxRunResult } from "../types/index.js" */
 
 /** Options that every provider class takes. */
 export const COMMON_OPTIONS = Object.freeze([
@@ -29,7 +30,14 @@ export const EXEC_OPTIONS = Object.freeze([
   "command", "code", "language", "context", "argv", "cwd", "env", "stdin", "timeoutSeconds", "maxOutputBytes",
   "truncate", "mergeStreams", "encoding", "onStdout", "onStderr", "signal",
 ]);
+/** Most bytes of one file unless told otherwise; and what the core can hold at all. */
+const DEFAULT_READ_BYTES = 256 * 1024 * 1024;
+const MAX_READ_BYTES = 2 ** 31;
+/** Bytes that fit into one string: as UTF-8, and as base64, which has four characters for three. */
+const MAX_TEXT_BYTES = constants.MAX_STRING_LENGTH;
+const MAX_BASE64_BYTES = Math.floor(constants.MAX_STRING_LENGTH / 4) * 3;
 const EXEC_ONLY = Object.freeze({ names: EXEC_OPTIONS, words: "exec() takes it" });
+const READ_OPTIONS = Object.freeze(["maxBytes", "signal"]);
 const LIST_OPTIONS = Object.freeze(["maxEntries", "signal"]);
 
 /** Bounds of exec(). */
@@ -41,6 +49,9 @@ const EXEC_BOUNDS = Object.freeze({
 
 /** Key of exec() with bounds of the caller's choice: SandboxAgent's contract has wider ones. */
 export const execWithin = Symbol("execWithin");
+
+/** Key of the statement that readFile() takes `maxBytes`, which the port does not ask for. */
+export const takesMaxBytes = Symbol("takesMaxBytes");
 
 /** Key of what changes the life of a sandbox; a subclass makes it public where its provider can. */
 export const control = Symbol("control");
@@ -223,37 +234,39 @@ export class NativeSandbox {
     return this.#call(site, signal, (id) => this.#handle.write(id, path, bytes));
   }
 
+  get [takesMaxBytes]() {
+    return true;
+  }
+
   /**
-   * Reads a whole file; null when there is none.
+   * Reads a whole file; null when there is none. A larger one than `maxBytes`, or than one string can
+   * hold, rejects with ERR_SANDBOX_TOO_LARGE.
    *
    * @param {string} path relative to the working directory of the commands
    * @param {FileEncoding} [encoding] what to return; "utf8" when left out
-   * @param {SandboxCallOptions} [options]
+   * @param {SandboxReadOptions} [options] maxBytes: 268435456 when left out
    * @returns {Promise<string | null>}
    */
   async readFile(path, encoding, options) {
     const site = captureSite(NativeSandbox.prototype.readFile);
     const isBase64 = checkEncoding(encoding) === "base64";
-    const bytes = await this.#read(path, signalOf(options, "readFile"), site);
+    const most = isBase64 ? MAX_BASE64_BYTES : MAX_TEXT_BYTES;
+    const bytes = await this.#read(path, options, "readFile", most, site);
     if (bytes === null) return null;
-    try {
-      return isBase64 ? bytes.toString("base64") : new TextDecoder("utf-8", TEXT).decode(bytes);
-    } catch (cause) {
-      const message = `${bytes.length} bytes are more than one string can hold; use readBytes()`;
-      throw new SandboxError(message, { code: "ERR_SANDBOX_TOO_LARGE", provider: this.#providerId, cause });
-    }
+    return isBase64 ? bytes.toString("base64") : new TextDecoder("utf-8", TEXT).decode(bytes);
   }
 
   /**
-   * Reads a whole file as bytes; null when there is none.
+   * Reads a whole file as bytes; null when there is none. A larger one than `maxBytes` rejects with
+   * ERR_SANDBOX_TOO_LARGE.
    *
    * @param {string} path relative to the working directory of the commands
-   * @param {SandboxCallOptions} [options]
+   * @param {SandboxReadOptions} [options] maxBytes: 268435456 when left out
    * @returns {Promise<Uint8Array | null>}
    */
   async readBytes(path, options) {
     const site = captureSite(NativeSandbox.prototype.readBytes);
-    const bytes = await this.#read(path, signalOf(options, "readBytes"), site);
+    const bytes = await this.#read(path, options, "readBytes", MAX_READ_BYTES, site);
     return bytes && plainBytes(bytes);
   }
 
@@ -350,12 +363,24 @@ export class NativeSandbox {
 
   /**
    * @param {string} path
-   * @param {AbortSignal | undefined} signal
+   * @param {SandboxReadOptions | undefined} options
+   * @param {string} where
+   * @param {number} most bytes that can be returned, whatever the user allows
    * @param {{ stack?: string }} site
    */
-  #read(path, signal, site) {
+  async #read(path, options, where, most, site) {
     checkString(path, "path");
-    return this.#call(site, signal, (id) => this.#handle.read(id, path, 0));
+    checkNames(options, READ_OPTIONS, where);
+    const { maxBytes, signal } = checkObject(options, where);
+    const bound = maxBytes === undefined ? DEFAULT_READ_BYTES : checkInteger(maxBytes, "maxBytes", 1, MAX_READ_BYTES);
+    return this.#call(site, checkSignal(signal), async (id) => {
+      try {
+        return await this.#handle.read(id, path, Math.min(bound, most));
+      } catch (error) {
+        if (maxBytes !== undefined || !isTooLarge(error)) throw error;
+        throw { ...error, message: `${error.message}; pass a larger \`maxBytes\`, or read a part of it with a command` };
+      }
+    });
   }
 
   /**
@@ -388,6 +413,14 @@ export class NativeSandbox {
   #translate(plain, site) {
     return errorFromNative({ ...plain, provider: plain.provider === null ? null : this.#providerId }, site);
   }
+}
+
+/**
+ * @param {unknown} error
+ * @returns {error is import("./errors.js").NativeError}
+ */
+function isTooLarge(error) {
+  return isNativeError(error) && error.code === "ERR_SANDBOX_TOO_LARGE";
 }
 
 /**

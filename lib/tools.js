@@ -6,6 +6,7 @@
 // model wrote; and whatever fails becomes one sentence that a model can act on, since it sees no more.
 import { PathSecurityError, SANDBOX_ERROR_CODES, SandboxError } from "./errors.js";
 import { MAX_TIMEOUT_SECONDS, checkNames, invalid } from "./options.js";
+import { takesMaxBytes } from "./sandbox.js";
 import { isRecord, objectSchema } from "./schema.js";
 
 /** @import { CloudSandbox, SandboxRunResult, SandboxTool } from "../types/index.js" */
@@ -15,6 +16,8 @@ import { isRecord, objectSchema } from "./schema.js";
 const TOOL_NAME = /^[A-Za-z0-9_-]{1,64}$/;
 /** Longest reason of a failure that is passed on to a model. */
 const MAX_REASON = 1500;
+/** Largest file that read_file returns, where the sandbox can be told. */
+const MAX_FILE_BYTES = 16 * 1024 * 1024;
 const FILE_NOT_FOUND = "[file not found]";
 
 const EFFECTS = ["execute", "write", "read"];
@@ -106,7 +109,14 @@ export function sandboxTools(sandbox, prefix) {
       `Read a whole file ${place}. Returns its content, or "${FILE_NOT_FOUND}".`,
       async (args, signal) => {
         const { path, encoding = "utf8" } = args;
-        return contentText(await sandbox.readFile(path, encoding, ...(signal ? [{ signal }] : [])));
+        const maxBytes = /** @type {any} */ (sandbox)[takesMaxBytes] === true ? MAX_FILE_BYTES : undefined;
+        const options = given({ maxBytes, signal });
+        const more = Object.keys(options).length > 0 ? [options] : [];
+        try {
+          return contentText(await sandbox.readFile(path, encoding, ...more));
+        } catch (error) {
+          throw withAdvice(error);
+        }
       },
     ),
   ];
@@ -246,6 +256,14 @@ function contentText(content) {
   if (content === null || content === undefined) return FILE_NOT_FOUND;
   if (typeof content === "string") return content;
   throw protocolError("the sandbox's answer is neither text nor null");
+}
+
+/** The error, with a way to get at a file that is too large. @param {unknown} cause */
+function withAdvice(cause) {
+  if (!(cause instanceof SandboxError) || cause.code !== "ERR_SANDBOX_TOO_LARGE") return cause;
+  const { code, provider, status, retryable, mayHaveRun } = cause;
+  const message = `${cause.message}; read a part of it with the shell tool, as \`head -c 20000\` and \`tail -c 20000\` do`;
+  return new SandboxError(message, { code, provider, status, retryable, mayHaveRun, cause });
 }
 
 /**

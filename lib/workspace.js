@@ -13,6 +13,7 @@ import { repositoryWords } from "./repository.js";
 import { EXEC_OPTIONS, execWithin } from "./sandbox.js";
 
 /** @import { CloudSandbox, FileEncoding, SandboxCallOptions } from "../types/index.js" */
+/** @import { SandboxReadOptions } from "../types/index.js" */
 /** @import { SandboxRunOptions, SandboxRunResult, WorkspaceFile } from "../types/index.js" */
 /**
  * @typedef {object} Manifest complete and checked
@@ -27,6 +28,8 @@ const CLONE_SECONDS = 30;
 /** Bounds of a call; the first is what a 32-bit timer of milliseconds can count. */
 const BOUNDS = { timeoutSeconds: 2147483, endless: false, outputBytes: Number.MAX_SAFE_INTEGER };
 const RUN_OPTIONS = ["language", "timeoutSeconds", "env", "signal"];
+// eslint-disable-next-line no-control-regex
+const CONTROL = /[\0-\x1f\x7f]/;
 const EXEC_ONLY = {
   names: EXEC_OPTIONS,
   words: "exec() of a LocalSandbox takes it, and SandboxAgent has no exec()",
@@ -144,7 +147,7 @@ export class LocalWorkspace extends Workspace {
     return this.use(options?.signal, () => this.#open().writeFile(file, contents, encoding, options));
   }
 
-  /** @param {string} file @param {FileEncoding} encoding @param {SandboxCallOptions} [options] */
+  /** @param {string} file @param {FileEncoding} encoding @param {SandboxReadOptions} [options] */
   readFile(file, encoding, options) {
     return this.use(options?.signal, () => this.#open().readFile(file, encoding, options));
   }
@@ -156,14 +159,8 @@ export class LocalWorkspace extends Workspace {
       const files = [];
       let left = SNAPSHOT_BYTES;
       for (const entry of entries) {
-        const bytes = await this.#open().readBytes(entry.path);
-        if (!bytes) {
-          // Gone since it was listed; or its name is not UTF-8, and then it must not vanish silently.
-          if (!entry.path.includes("\uFFFD")) continue;
-          throw invalid(
-            `snapshot: the name of ${JSON.stringify(entry.path)} is not UTF-8; rename or remove the file`,
-          );
-        }
+        const bytes = await this.#readForSnapshot(entry.path, left);
+        if (!bytes) continue;
         left -= bytes.length;
         if (left < 0) throw snapshotTooLarge();
         files.push({
@@ -198,6 +195,26 @@ export class LocalWorkspace extends Workspace {
     } catch (error) {
       throw /** @type {any} */ (error)?.code === "ERR_SANDBOX_TOO_LARGE" ? snapshotTooLarge() : error;
     }
+  }
+
+  /**
+   * A listed file's bytes; null when it is gone since then.
+   *
+   * @param {string} file
+   * @param {number} left bytes that may still be kept
+   */
+  async #readForSnapshot(file, left) {
+    try {
+      const bytes = await this.#open().readBytes(file, { maxBytes: Math.max(left, 1) });
+      // A name that is not UTF-8 is not found either, and must not vanish silently.
+      if (bytes || !file.includes("\uFFFD")) return bytes;
+    } catch (error) {
+      const { code } = /** @type {any} */ (error);
+      if (code === "ERR_SANDBOX_TOO_LARGE") throw snapshotTooLarge();
+      if (!(error instanceof PathSecurityError && CONTROL.test(file))) throw error;
+    }
+    const why = file.includes("\uFFFD") ? "is not UTF-8" : "has control characters";
+    throw invalid(`snapshot: the name of ${JSON.stringify(file)} ${why}; rename or remove the file`);
   }
 
   /**
@@ -349,7 +366,7 @@ export class RemoteWorkspace extends Workspace {
     );
   }
 
-  /** @param {string} file @param {FileEncoding} encoding @param {SandboxCallOptions} [options] */
+  /** @param {string} file @param {FileEncoding} encoding @param {SandboxReadOptions} [options] */
   readFile(file, encoding, options) {
     return this.use(options?.signal, () =>
       this.#remote.readFile(file, encoding, ...(options ? [options] : [])),

@@ -123,6 +123,11 @@ export interface SandboxCallOptions {
   signal?: CallSignal | undefined;
 }
 
+export interface SandboxReadOptions extends SandboxCallOptions {
+  /** A larger file rejects with ERR_SANDBOX_TOO_LARGE. 1 to 2147483648; default 268435456 (256 MiB). */
+  maxBytes?: number | undefined;
+}
+
 /**
  * The port: any object with these seven members can be given to SandboxToolkit and SandboxAgent.
  *
@@ -304,9 +309,10 @@ declare abstract class NativeSandbox implements CloudSandbox {
     encoding?: FileEncoding,
     options?: SandboxCallOptions,
   ): Promise<void>;
-  readFile(path: string, encoding?: FileEncoding, options?: SandboxCallOptions): Promise<string | null>;
-  /** The whole file as bytes, or null when there is no such file. At most 2 GiB. */
-  readBytes(path: string, options?: SandboxCallOptions): Promise<Uint8Array | null>;
+  /** A file that is larger than `maxBytes`, or than one string can hold, rejects with ERR_SANDBOX_TOO_LARGE. */
+  readFile(path: string, encoding?: FileEncoding, options?: SandboxReadOptions): Promise<string | null>;
+  /** The whole file as bytes, or null when there is no such file. */
+  readBytes(path: string, options?: SandboxReadOptions): Promise<Uint8Array | null>;
   /**
    * All regular files below the directory, links left out. `maxEntries`: 1 to 1000000, default 10000;
    * more files than that reject with ERR_SANDBOX_TOO_LARGE. Needs `capabilities.list`.
@@ -851,7 +857,8 @@ export class SandboxAgent implements CloudSandbox {
     encoding?: FileEncoding,
     options?: SandboxCallOptions,
   ): Promise<void>;
-  readFile(path: string, encoding?: FileEncoding, options?: SandboxCallOptions): Promise<string | null>;
+  /** "unix-local" takes `maxBytes`; with "remote" it is up to the sandbox. */
+  readFile(path: string, encoding?: FileEncoding, options?: SandboxReadOptions): Promise<string | null>;
   /**
    * All regular files (links and empty folders left out, modes lost), base64, at most 1000 files and
    * 16 MiB. "unix-local" only. Take it while nothing runs: files are read one after another.

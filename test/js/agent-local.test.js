@@ -6,8 +6,9 @@ import { existsSync, mkdirSync, readdirSync, rmSync, symlinkSync, writeFileSync 
 import path from "node:path";
 import { describe, test } from "node:test";
 
-import { SandboxAgent } from "cloudsandbox";
+import { LocalSandbox, SandboxAgent, SandboxToolkit } from "cloudsandbox";
 
+import { toolsByRole } from "../support/host.js";
 import { runNode } from "../support/node.js";
 import { tempDir } from "../support/temp.js";
 import { rejection } from "../support/wait.js";
@@ -114,7 +115,7 @@ describe("clones", { concurrency: 4 }, () => {
   test("a bad ref is refused before anything is made", async (t) => {
     const dir = tempDir(t);
     const { stdout, stderr } = await runNode(
-      `import { SandboxAgent } from "cloudsandbox";
+      `import { LocalSandbox, SandboxAgent, SandboxToolkit } from "cloudsandbox";
        import fs from "node:fs";
        for (const ref of ["-x", "--upload-pack=x", ""]) {
          let made = false;
@@ -201,13 +202,38 @@ describe("snapshots", { concurrency: 4 }, () => {
     await agent.shell("printf x > \"$(printf 'bad\\377name')\"");
     assert.match((await rejection(agent.snapshot())).message, /not UTF-8/);
   });
+
+  test("a name with control characters is told, escaped, as what the snapshot cannot hold", async (t) => {
+    const agent = await start(t);
+    await agent.shell(`mkdir d && touch "$(printf 'd/a\\nb')"`);
+    const error = await rejection(agent.snapshot());
+    assert.equal(error.code, "ERR_SANDBOX_INVALID_ARG");
+    assert.equal(error.message, 'snapshot: the name of "d/a\\nb" has control characters; rename or remove the file');
+  });
+});
+
+describe("read_file", () => {
+  test("a file of more than 16 MiB is refused, with a way to read a part of it", async (t) => {
+    const local = new LocalSandbox({ trusted: true, tempDir: tempDir(t) });
+    const agents = [await start(t), await start(t, { backend: "remote", remote: local })];
+    for (const agent of agents) {
+      const { readFile } = toolsByRole(new SandboxToolkit(agent));
+      await agent.shell("truncate -s 16M full; truncate -s 17M more");
+      const error = await rejection(readFile.execute({ path: "more" }));
+      assert.equal(error.code, "ERR_SANDBOX_TOO_LARGE");
+      assert.match(error.message, /16777216 bytes; read a part of it with the shell tool.*Nothing was read; repeating the same call will not help\.$/);
+      assert.equal((await readFile.execute({ path: "full" })).length, 16777216);
+      assert.equal((await agent.readFile("more")).length, 17 * 1048576);
+      assert.equal((await rejection(agent.readFile("more", "utf8", { maxBytes: 5 }))).code, "ERR_SANDBOX_TOO_LARGE");
+    }
+  });
 });
 
 describe("what is not needed is not done", () => {
   test("an agent that never started loads no binary and leaves no folder", async (t) => {
     const dir = tempDir(t);
     const { stdout, stderr } = await runNode(
-      `import { SandboxAgent } from "cloudsandbox";
+      `import { LocalSandbox, SandboxAgent, SandboxToolkit } from "cloudsandbox";
        const dlopen = process.dlopen;
        process.dlopen = (...args) => (console.log("loaded"), dlopen.apply(process, args));
        const agent = new SandboxAgent({ backend: "unix-local", workspace: { files: [{ path: "f", contents: "" }] } });
@@ -222,7 +248,7 @@ describe("what is not needed is not done", () => {
   test("a started agent that nobody closes lets the process end, and its folder goes with it", async (t) => {
     const dir = tempDir(t);
     const { code, hung } = await runNode(
-      `import { SandboxAgent } from "cloudsandbox";
+      `import { LocalSandbox, SandboxAgent, SandboxToolkit } from "cloudsandbox";
        const agent = new SandboxAgent({ backend: "unix-local" });
        await agent.start();
        await agent.shell("sleep 60 &");`,

@@ -472,6 +472,31 @@ describe("files", { concurrency: 4 }, () => {
     );
     assert.equal((await rejection(sandbox.listFiles({ maxEntries: 2 }))).code, "ERR_SANDBOX_TOO_LARGE");
   });
+
+  test("a file that is larger than the bound rejects before memory is taken for it", async (t) => {
+    const sandbox = open(t);
+    await sandbox.exec({ argv: ["truncate", "-s", "300M", "sparse"] });
+    await sandbox.exec({ argv: ["truncate", "-s", "1T", "huge"] });
+    await sandbox.writeFile("f", "12345678");
+    for (const call of [
+      () => sandbox.readBytes("sparse"),
+      () => sandbox.readFile("sparse"),
+      () => sandbox.readFile("sparse", "base64"),
+      () => sandbox.readFile("huge", "utf8", { maxBytes: 2 ** 31 }),
+      () => sandbox.readFile("huge", "base64", { maxBytes: 2 ** 31 }),
+      () => sandbox.readBytes("huge", { maxBytes: 2 ** 31 }),
+      () => sandbox.readBytes("f", { maxBytes: 7 }),
+    ]) {
+      const error = await rejection(call());
+      assert.equal(error.code, "ERR_SANDBOX_TOO_LARGE", error.message);
+      assert.match(error.message, /larger than/);
+    }
+    assert.match((await rejection(sandbox.readFile("sparse"))).message, /larger than the limit of 268435456 bytes; pass a larger `maxBytes`/);
+    assert.equal(await sandbox.readFile("f", "utf8", { maxBytes: 8 }), "12345678");
+    for (const maxBytes of [0, -1, 1.5, 2 ** 31 + 1, "8", null]) {
+      assert.match((await rejection(sandbox.readFile("f", "utf8", { maxBytes }))).message, /^`maxBytes` must be a /);
+    }
+  });
 });
 
 describe("life", { concurrency: 4 }, () => {
