@@ -18,6 +18,8 @@ LIBS := -lcjson -luv -ldl -lpthread
 CORE := $(wildcard src/core/*.c src/providers/*.c src/sandbox*.c)
 SUPPORT := $(wildcard test/core/support/*.c)
 TESTS := $(patsubst test/core/%.c,%,$(wildcard test/core/test_*.c))
+# As run: a program, and for some once more with an argument.
+RUNS := $(TESTS) test_guard:scan
 FUZZERS := $(patsubst test/fuzz/%.c,%,$(wildcard test/fuzz/fuzz_*.c))
 
 # One object tree per flavour: asan (tests), plain (valgrind), fuzz (clang's libFuzzer).
@@ -66,13 +68,13 @@ $(BUILD)/example_local: $(BUILD)/plain/examples/local.o $(plain_OBJS)
 	$(CC) -o $@ $^ $(LIBS)
 
 test: all headers
-	@set -e; for t in $(TESTS); do echo "== $$t"; SBX_GUARD=$(abspath $(BUILD))/sbx_guard $(BUILD)/asan/$$t; done
+	@SBX_GUARD=$(abspath $(BUILD))/sbx_guard sh test/core/run.sh $(BUILD)/asan $(RUNS)
 
 valgrind: $(TESTS:%=$(BUILD)/plain/%) guard
-	@set -e; for t in $(TESTS); do echo "== $$t (valgrind)"; \
+	@set -e; for t in $(RUNS); do echo "== $$t (valgrind)"; a=$${t#$${t%%:*}}; \
 	  SBX_GUARD=$(abspath $(BUILD))/sbx_guard SBX_VALGRIND=1 valgrind -q --child-silent-after-fork=yes --leak-check=full \
 	    --show-leak-kinds=definite,indirect,possible --errors-for-leak-kinds=definite,indirect,possible \
-	    --track-fds=no --error-exitcode=99 --suppressions=test/core/valgrind.supp $(BUILD)/plain/$$t; done
+	    --track-fds=no --error-exitcode=99 --suppressions=test/core/valgrind.supp $(BUILD)/plain/$${t%%:*} $${a#:}; done
 
 fuzz: $(FUZZERS:%=$(BUILD)/fuzz/%)
 	@set -e; for f in $(FUZZERS); do mkdir -p $(BUILD)/corpus/$$f; echo "== $$f"; \

@@ -110,7 +110,8 @@ const sbx_provider *sbx_provider_find(const char *id);
  * `names` (NULL-terminated array). */
 int sbx_provider_check_names(const sbx_json *options, const char *const *names, sbx_err *err);
 
-/* Whether every shell takes this as the name of a variable: letters, digits and _, no digit first. */
+/* Whether every shell takes this as the name of a variable: letters, digits and _, no digit first.
+ */
 bool sbx_provider_is_env_name(sbx_slice name);
 
 #endif
