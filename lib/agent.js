@@ -225,6 +225,8 @@ export class SandboxAgent {
     const neverStarted = this.#state === "new" && this.#leftovers.size === 0;
     const starting = this.#state === "starting" ? this.#starting : undefined;
     this.#state = "closing";
+    // A start that hangs must not hold up the end.
+    if (starting) this.#workspace?.stop();
     await starting?.catch(() => {});
     // Making a workspace does nothing; closing one that never started closes the remote that it owns.
     if (neverStarted) this.#workspace = this.#makeWorkspace(this.#manifest);

@@ -47,6 +47,9 @@ class Workspace {
   /** @returns {Promise<void>} */
   async seed() {}
 
+  /** Ends what can be ended at once: close() comes next. */
+  stop() {}
+
   /** Resolves when the manifest's contents are in place. */
   seeded() {
     if (!this.#seeding) {
@@ -116,7 +119,7 @@ export class LocalWorkspace extends Workspace {
     this.#sandbox ??= new LocalSandbox({ trusted: true, inheritEnv, env: this.manifest.env });
     await this.#sandbox.start();
     for (const file of this.manifest.files) {
-      await this.#sandbox.writeFile(file.path, file.contents, file.encoding);
+      await this.#open().writeFile(file.path, file.contents, file.encoding);
     }
     for (const [index, clone] of this.manifest.gitClones.entries()) await this.#clone(clone, index);
   }
@@ -173,10 +176,15 @@ export class LocalWorkspace extends Workspace {
     });
   }
 
-  /** Ends the running calls, waits for them, and removes the directory. May be called again. */
-  async close() {
+  /** @override */
+  stop() {
     this.#isClosed = true;
     for (const controller of this.#running.keys()) controller.abort(closedError());
+  }
+
+  /** Ends the running calls, waits for them, and removes the directory. May be called again. */
+  async close() {
+    this.stop();
     await Promise.allSettled(this.#running.values());
     await this.#sandbox?.close();
   }
@@ -288,6 +296,7 @@ export class LocalWorkspace extends Workspace {
     for (const name of [`refs/remotes/origin/${ref}`, ref]) {
       const argv = ["git", "-C", directory, "rev-parse", "--verify", "--quiet", `${name}^{commit}`];
       const { exitCode, stdout } = await this.#exec({ argv, timeoutSeconds: CLONE_SECONDS });
+      this.#open();
       if (exitCode === 0) return stdout.trim();
     }
     return "";
@@ -305,6 +314,7 @@ export class LocalWorkspace extends Workspace {
       truncate: "middle",
       maxOutputBytes: 65536,
     });
+    this.#open();
     if (result.status === "exited" && result.exitCode === 0) return;
     const late = result.status === "timedOut";
     const how = late

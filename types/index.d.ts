@@ -109,7 +109,10 @@ export interface SandboxRunOptions {
 export interface SandboxRunResult {
   /** Standard output and standard error together. */
   output: string;
-  /** 0 is success; 124 after a timeout, 130 after a cancel, 128 + n (137) after a signal. */
+  /**
+   * 0 is success; 124 after a timeout, 130 after a cancel, 128 + n (137 for a kill) after signal n.
+   * SandboxAgent on "unix-local": 137 after any signal.
+   */
   exitCode?: number;
   /** The limit passed; the process tree was ended and `output` is what came until then. */
   timedOut?: boolean;
@@ -832,7 +835,8 @@ export type SandboxAgentConfig = LocalAgentConfig | RemoteAgentConfig;
  * - "unix-local" works in a new directory `cloudsandbox-*` under the system's temporary directory, with
  *   the rights of this process: **it is not isolation**. Default language is "node". `timeoutSeconds`
  *   may be up to 2147483. A call that is aborted, or running at close(), *resolves* with
- *   `cancelled: true` and exit code 130 after its process tree was ended.
+ *   `cancelled: true` and exit code 130 after its process tree was ended. The exit code after a death
+ *   by a signal, whichever it was, is 137.
  * - "remote" passes every call on, with the workspace's variables added. It owns the object it was
  *   given: close() closes it, and so does a start that fails. When several agents were started on one
  *   object, the last one to close does.
@@ -869,7 +873,7 @@ export class SandboxAgent implements CloudSandbox {
    * snapshot of the wrong shape is refused before anything is closed.
    */
   resume(snapshot: Pick<WorkspaceSnapshot, "files"> & Partial<WorkspaceSnapshot>): Promise<void>;
-  /** Ends what runs and removes the workspace. When that fails it rejects, and may be called again. */
+  /** Ends what runs, a start too, and removes the workspace. When that fails it rejects, and may be called again. */
   close(): Promise<void>;
   [Symbol.asyncDispose](): Promise<void>;
 }

@@ -2,7 +2,9 @@
 // clones that try to leave, loss, snapshots of odd names, and what is never loaded.
 import assert from "node:assert/strict";
 import { spawnSync } from "node:child_process";
+import { once } from "node:events";
 import { existsSync, mkdirSync, readdirSync, rmSync, symlinkSync, writeFileSync } from "node:fs";
+import net from "node:net";
 import path from "node:path";
 import { describe, test } from "node:test";
 
@@ -168,6 +170,26 @@ describe("clones", { concurrency: 4 }, () => {
         assert.doesNotMatch(`${error.stack}${JSON.stringify(error)}`, /can.{0,12}ary|c%61nary|zz/i, repo);
       }),
     );
+  });
+});
+
+describe("close() during start()", () => {
+  test("ends a clone that hangs: the start rejects as closed, and nothing is left", async (t) => {
+    const server = net.createServer().listen(0, "127.0.0.1");
+    t.after(() => server.close());
+    await once(server, "listening");
+    const repo = `git://127.0.0.1:${server.address().port}/r`;
+    const agent = make(t, { workspace: { gitClones: [{ repo, path: "r" }, { repo, path: "s" }] } });
+    const start = rejection(agent.start());
+    const [socket] = await once(server, "connection");
+    const ended = once(socket.on("error", () => {}).resume(), "close");
+    const call = rejection(agent.shell("true"));
+    await agent.close();
+    // A clone that was waited for would have ended as ERR_SANDBOX_TIMEOUT.
+    assert.equal((await start).code, "ERR_SANDBOX_CLOSED");
+    assert.equal((await call).code, "ERR_SANDBOX_CLOSED");
+    await ended;
+    assert.equal((await rejection(agent.start())).code, "ERR_SANDBOX_CLOSED");
   });
 });
 
