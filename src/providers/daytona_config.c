@@ -72,17 +72,17 @@ static int add_header(sbx_headers *headers, const char *name, const char *value,
 }
 
 static int add_bearer(sbx_headers *headers, const char *secret, sbx_err *err) {
-  size_t len = strlen(secret), size;
-  if (!sbx_size_add(&size, len, sizeof "Bearer "))
-    return sbx_err_set(err, SBX_ENOMEM, NULL);
-  char *value = sbx_malloc(size);
-  if (value == NULL)
-    return sbx_err_set(err, SBX_ENOMEM, NULL);
-  memcpy(value, "Bearer ", 7);
-  memcpy(value + 7, secret, len + 1);
-  int rc = add_header(headers, "Authorization", value, err);
-  sbx_wipe(value, size);
-  sbx_free(value);
+  sbx_buf value;
+  sbx_buf_init(&value, MAX_HEADERS);
+  sbx_buf_append_str(&value, "Bearer ");
+  int rc = sbx_buf_append_str(&value, secret);
+  if (rc != SBX_OK)
+    rc = sbx_err_set(err, rc, NULL);
+  else
+    rc = sbx_headers_add(headers, sbx_slice_str("Authorization"), sbx_buf_slice(&value), err);
+  if (value.ptr != NULL)
+    sbx_wipe(value.ptr, value.len);
+  sbx_buf_deinit(&value);
   return rc;
 }
 
