@@ -37,6 +37,10 @@ typedef struct sbx_http_client sbx_http_client;
 
 /* No I/O, and libcurl is not loaded. Errors: SBX_EINVAL, SBX_ENOMEM. */
 int sbx_http_client_new(sbx_http_client **out, const sbx_http_options *options, sbx_err *err);
+/* The loop's client with these options: shared by all who ask for the same, so that its
+ * certificates are in memory once. To be freed like any other, before the loop ends. */
+int sbx_http_client_get(sbx_http_client **out, sbx_loop *loop, const sbx_http_options *options,
+                        sbx_err *err);
 /* Exchanges in flight go on. NULL is fine. */
 void sbx_http_client_free(sbx_http_client *client);
 

@@ -34,6 +34,7 @@ int sbx_http_client_new(sbx_http_client **out, const sbx_http_options *options, 
   client->users = 1;
   client->version = options->version;
   client->no_proxy = options->no_proxy;
+  client->has_ca = options->ca_pem.len > 0;
   code = sbx_trust_init(&client->trust, options->ca_pem, err);
   if (code == SBX_OK)
     code = copy_text(&client->proxy, options->proxy, "proxy URL", err);
@@ -47,6 +48,83 @@ int sbx_http_client_new(sbx_http_client **out, const sbx_http_options *options, 
   return SBX_OK;
 }
 
+/* ---- shared clients ---- */
+
+typedef struct shared_clients {
+  sbx_loop_state state; /* first */
+  sbx_http_client *first;
+} shared_clients;
+
+static const char shared_key;
+
+static void unlink_shared(sbx_http_client *client) {
+  if (client->previous == NULL)
+    return;
+  *client->previous = client->next;
+  if (client->next != NULL)
+    client->next->previous = client->previous;
+  client->previous = NULL;
+}
+
+static void free_shared(sbx_loop_state *state) {
+  shared_clients *shared = (shared_clients *)(void *)state;
+  while (shared->first != NULL)
+    unlink_shared(shared->first);
+  sbx_free(shared);
+}
+
+static shared_clients *find_shared(sbx_loop *loop) {
+  shared_clients *shared = (shared_clients *)(void *)sbx_loop_find_state(loop, &shared_key);
+  if (shared != NULL)
+    return shared;
+  shared = sbx_calloc(1, sizeof *shared);
+  if (shared == NULL)
+    return NULL;
+  shared->state.key = &shared_key;
+  shared->state.end = free_shared;
+  sbx_loop_add_state(loop, &shared->state);
+  return shared;
+}
+
+static bool same_text(const char *text, sbx_slice other) {
+  return text != NULL ? sbx_slice_eq_str(other, text) : other.len == 0;
+}
+
+static bool has_options(const sbx_http_client *client, const sbx_http_options *options) {
+  bool with_ca = options->ca_pem.len > 0;
+  return client->version == options->version && client->no_proxy == options->no_proxy &&
+         same_text(client->proxy, options->proxy) &&
+         same_text(client->unix_socket, options->unix_socket) && client->has_ca == with_ca &&
+         (!with_ca || sbx_slice_eq(sbx_buf_slice(&client->trust.pem), options->ca_pem));
+}
+
+int sbx_http_client_get(sbx_http_client **out, sbx_loop *loop, const sbx_http_options *options,
+                        sbx_err *err) {
+  shared_clients *shared = find_shared(loop);
+  if (shared == NULL)
+    return sbx_err_set(err, SBX_ENOMEM, NULL);
+  sbx_http_client *client = shared->first;
+  while (client != NULL && !has_options(client, options))
+    client = client->next;
+  if (client != NULL) {
+    client->users++;
+    *out = client;
+    return SBX_OK;
+  }
+  int code = sbx_http_client_new(&client, options, err);
+  if (code != SBX_OK)
+    return code;
+  client->next = shared->first;
+  if (client->next != NULL)
+    client->next->previous = &client->next;
+  client->previous = &shared->first;
+  shared->first = client;
+  *out = client;
+  return SBX_OK;
+}
+
+/* ---- use ---- */
+
 void sbx__http_client_use(sbx_http_client *client) {
   client->users++;
 }
@@ -54,6 +132,7 @@ void sbx__http_client_use(sbx_http_client *client) {
 void sbx__http_client_drop(sbx_http_client *client) {
   if (--client->users > 0)
     return;
+  unlink_shared(client);
   if (client->proxy != NULL)
     sbx_wipe(client->proxy, strlen(client->proxy));
   sbx_free(client->proxy);

@@ -7,11 +7,14 @@
 #include "core/trust.h"
 
 struct sbx_http_client {
-  size_t users; /* the owner and the exchanges in flight */
+  size_t users;               /* the owners and the exchanges in flight */
+  sbx_http_client *next;      /* in the list of a loop's shared ones */
+  sbx_http_client **previous; /* what points to it there; NULL: it is in none */
   sbx_http_version version;
   char *proxy;
   bool no_proxy;
   char *unix_socket;
+  bool has_ca; /* by the options */
   sbx_trust trust;
 };
 

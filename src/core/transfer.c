@@ -13,8 +13,9 @@
 
 #include <assert.h>
 
-/* Connections that are kept open with nothing to do. */
-#define IDLE_CONNECTIONS_MAX 16L
+/* Connections that are kept. When more are busy at a time, each is closed as it becomes idle, and
+ * the next request needs a new one. */
+#define IDLE_CONNECTIONS_MAX 128L
 
 typedef struct pool pool;
 

@@ -1,9 +1,9 @@
 /* trust.c - gathers the trusted certificates and hands them to libcurl.
  *
- * From memory where the library can take them so. Where it cannot (GnuTLS before curl 8) they go
- * through a memory file, which has a stable path under /proc as long as its descriptor is open:
- * connections are shared only between requests that name the same path, and nothing is left on
- * disk.
+ * A few go from memory where the library can take them so. Where it cannot (GnuTLS before curl 8),
+ * and where they are many, since it copies them for each request, they go through a memory file,
+ * which has a stable path under /proc as long as its descriptor is open: connections are shared
+ * only between requests that name the same path, and nothing is left on disk.
  *
  * Invariant: `pem` does not change once `ready` is set; libcurl borrows it. */
 #include "core/trust.h"
@@ -21,6 +21,7 @@
 #include <unistd.h>
 
 #define PEM_MAX ((size_t)16 << 20)
+#define BLOB_MAX ((size_t)16 << 10)
 
 /* For a library that does not tell where its default is. */
 static const char *const usual_bundles[] = {
@@ -197,11 +198,12 @@ int sbx_trust_apply(sbx_trust *trust, const sbx_curl *curl, CURL *easy, sbx_err 
     curl->easy_setopt(easy, CURLOPT_PROXY_CAPATH, NULL);
   }
   if (trust->path == NULL) {
-    if (trust->pem.len == 0 || set_blob(trust, curl, easy))
+    bool many = trust->pem.len > BLOB_MAX;
+    if (trust->pem.len == 0 || (!many && set_blob(trust, curl, easy)))
       return SBX_OK;
     code = make_memory_file(trust, err);
     if (code != SBX_OK)
-      return code;
+      return many && set_blob(trust, curl, easy) ? SBX_OK : code;
   }
   if (curl->easy_setopt(easy, CURLOPT_CAINFO, trust->path) != CURLE_OK)
     return sbx_err_set(err, SBX_ENOMEM, NULL);

@@ -345,7 +345,7 @@ int sbx__daytona_configure(sbx_config **out, sbx_loop *loop, const sbx_json *opt
   if (rc == SBX_OK)
     rc = read_create(config, options, err);
   if (rc == SBX_OK)
-    rc = sbx_remote_client(&config->http, options, SBX_HTTP_2, err);
+    rc = sbx_remote_client(&config->http, config->loop, options, SBX_HTTP_2, err);
   if (rc != SBX_OK) {
     sbx__daytona_config_free(config);
     return rc;

@@ -326,7 +326,8 @@ static int read_all(sbx_config *config, const sbx_json *options, sbx_err *err) {
     rc = make_create(config, options, err);
   if (rc == SBX_OK)
     rc = make_metadata(config, options, err);
-  return rc == SBX_OK ? sbx_remote_client(&config->http, options, SBX_HTTP_2, err) : rc;
+  return rc == SBX_OK ? sbx_remote_client(&config->http, config->loop, options, SBX_HTTP_2, err)
+                      : rc;
 }
 
 static void free_secret(char *text) {

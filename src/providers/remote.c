@@ -87,8 +87,8 @@ int sbx_remote_map(const sbx_json **out, const sbx_json *options, const char *na
   return SBX_OK;
 }
 
-int sbx_remote_client(sbx_http_client **out, const sbx_json *options, sbx_http_version version,
-                      sbx_err *err) {
+int sbx_remote_client(sbx_http_client **out, sbx_loop *loop, const sbx_json *options,
+                      sbx_http_version version, sbx_err *err) {
   const sbx_json *proxy = sbx_json_get(options, "proxy");
   const sbx_json *ca = sbx_json_get(options, "ca");
   sbx_http_options http = {.version = version};
@@ -97,7 +97,8 @@ int sbx_remote_client(sbx_http_client **out, const sbx_json *options, sbx_http_v
   http.no_proxy = proxy != NULL && http.proxy.len == 0;
   if (ca != NULL && (!sbx_json_string(ca, &http.ca_pem) || http.ca_pem.len == 0))
     return sbx_err_set(err, SBX_EINVAL, "ca must be one or more certificates in PEM");
-  return sbx_http_client_new(out, &http, err);
+  return loop != NULL ? sbx_http_client_get(out, loop, &http, err)
+                      : sbx_http_client_new(out, &http, err);
 }
 
 /* ---- operations of several requests --------------------------------------------------------- */

@@ -22,9 +22,10 @@ int sbx_remote_url(char **out, const sbx_json *options, const char *name, sbx_er
 int sbx_remote_map(const sbx_json **out, const sbx_json *options, const char *name, sbx_err *err);
 
 /* The members "proxy" (URL; "" for none, whatever the environment says) and "ca" (certificates in
- * PEM, trusted in place of the system's), and the client that they make. */
-int sbx_remote_client(sbx_http_client **out, const sbx_json *options, sbx_http_version version,
-                      sbx_err *err);
+ * PEM, trusted in place of the system's), and the client that they make, which is shared with
+ * others of the loop. A NULL loop shares nothing. */
+int sbx_remote_client(sbx_http_client **out, sbx_loop *loop, const sbx_json *options,
+                      sbx_http_version version, sbx_err *err);
 
 /* ---- operations of several requests --------------------------------------------------------- */
 

@@ -154,6 +154,55 @@ static void test_client_may_be_freed_before_its_exchange(void **state) {
 
 /* ---- connections ---- */
 
+static sbx_http_client *shared(fixture *f, const sbx_http_options *options) {
+  sbx_http_client *client = NULL;
+  assert_int_equal(sbx_http_client_get(&client, f->loop, options, NULL), SBX_OK);
+  return client;
+}
+
+static void test_clients_are_shared_by_their_options(void **state) {
+  fixture *f = *state;
+  static const char pem[] = "-----BEGIN CERTIFICATE-----\n";
+  const sbx_http_options options[] = {
+      {.version = SBX_HTTP_1_1},
+      {.version = SBX_HTTP_2},
+      {.version = SBX_HTTP_2, .no_proxy = true},
+      {.version = SBX_HTTP_2, .proxy = sbx_slice_str("http://p:1")},
+      {.version = SBX_HTTP_2, .proxy = sbx_slice_str("http://p:2")},
+      {.version = SBX_HTTP_2, .unix_socket = sbx_slice_str("/s")},
+      {.version = SBX_HTTP_2, .ca_pem = sbx_slice_of(pem, sizeof pem - 1)},
+      {.version = SBX_HTTP_2, .ca_pem = sbx_slice_of(pem, sizeof pem - 2)},
+  };
+  enum { COUNT = sizeof options / sizeof options[0] };
+  sbx_http_client *clients[COUNT];
+  for (size_t i = 0; i < COUNT; i++) {
+    clients[i] = shared(f, &options[i]);
+    for (size_t k = 0; k < i; k++)
+      assert_ptr_not_equal(clients[i], clients[k]);
+  }
+  for (size_t i = 0; i < COUNT; i++) {
+    assert_ptr_equal(shared(f, &options[i]), clients[i]);
+    sbx_http_client_free(clients[i]);
+  }
+  reply r = {0};
+  sbx_http_request request = to(f, "GET", server.http, "/small");
+  run(f, clients[0], &request, &r);
+  assert_ok(&r, 200);
+  drop(&r);
+  /* What its last owner has freed is not found any more. */
+  sbx_http_client_free(clients[3]);
+  sbx_http_client *again = shared(f, &options[3]);
+  run(f, clients[0], &request, &r);
+  drop(&r);
+  sbx_http_client_free(again);
+  for (size_t i = 0; i < COUNT; i++) {
+    if (i != 3)
+      sbx_http_client_free(clients[i]);
+  }
+  sbx_http_options bad = {.ca_pem = sbx_slice_str("none")};
+  assert_int_equal(sbx_http_client_get(&again, f->loop, &bad, NULL), SBX_EINVAL);
+}
+
 static void test_connections_are_kept(void **state) {
   fixture *f = *state;
   reply r = {0};
@@ -349,6 +398,7 @@ int main(void) {
       HTTP_TEST(test_cancel),
       HTTP_TEST(test_loop_ends_with_requests_in_flight),
       HTTP_TEST(test_client_may_be_freed_before_its_exchange),
+      HTTP_TEST(test_clients_are_shared_by_their_options),
       HTTP_TEST(test_connections_are_kept),
       HTTP_TEST(test_at_most_once),
       HTTP_TEST(test_many_at_a_time_beside_a_slow_one),
