@@ -62,6 +62,6 @@ if (result?.status !== 0) {
       "  Fedora          dnf install gcc gcc-c++ make python3 pkgconf libcurl-devel cjson-devel\n" +
       "  Alpine          apk add build-base python3 pkgconf curl-dev cjson-dev linux-headers\n" +
       "  macOS           xcode-select --install && brew install pkgconf cjson\n" +
-      "then run: npm rebuild cloudsandbox",
+      "then run npm install again",
   );
 }

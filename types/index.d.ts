@@ -105,7 +105,10 @@ export interface SandboxRunOptions {
   signal?: CallSignal | undefined;
 }
 
-/** What became of a command. A flag is absent, not `false`, when it does not apply. */
+/**
+ * What became of a command. A flag is absent, not `false`, when it does not apply. The sandboxes of this
+ * package always have an exit code; an object of your own may have none.
+ */
 export interface SandboxRunResult {
   /** Standard output and standard error together. */
   output: string;
