@@ -7,7 +7,7 @@ import {
   REMOTE_OPTIONS, checkTexts, given, missingKey, networkOptions, refuseVendorOptions, secretOrEnv, textOrEnv,
   wholeOrNone,
 } from "./remote.js";
-import { COMMON_OPTIONS, NativeSandbox, control, signalOf } from "./sandbox.js";
+import { COMMON_OPTIONS, NativeSandbox, RUN_OPTIONS, control, signalOf } from "./sandbox.js";
 
 /** @import { E2BSandboxOptions, SandboxCallOptions } from "../types/index.js" */
 
@@ -25,6 +25,7 @@ const E2B_OPTIONS = Object.freeze([
   ...COMMON_OPTIONS, ...REMOTE_OPTIONS, ...FLAGS, ...MAPS, "domain", "sandboxUrl", "debug", "template", "sandboxId",
   "lifetimeSeconds", "env", "network",
 ]);
+const E2B_RUN_OPTIONS = Object.freeze([...RUN_OPTIONS, "context"]);
 const RESUME_OPTIONS = Object.freeze(["lifetimeSeconds", "signal"]);
 const MAX_LIFETIME_SECONDS = 86400;
 
@@ -35,7 +36,7 @@ export class E2BSandbox extends NativeSandbox {
     const checked = checkObject(options, where);
     refuseVendorOptions(checked, where);
     checkNames(checked, E2B_OPTIONS, where);
-    super({ provider: "e2b", providerId: "e2b", options: checked, own: ownOptions(checked), runOptions: ["context"] });
+    super({ provider: "e2b", providerId: "e2b", options: checked, own: ownOptions(checked), runOptions: E2B_RUN_OPTIONS });
   }
 
   /**

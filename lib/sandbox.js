@@ -23,7 +23,8 @@ export const COMMON_OPTIONS = Object.freeze([
   "defaultTimeoutSeconds", "startTimeoutSeconds", "maxOutputBytes", "onLost",
 ]);
 
-const RUN_OPTIONS = Object.freeze(["language", "timeoutSeconds", "env", "signal"]);
+/** Options of run() and shell(). */
+export const RUN_OPTIONS = Object.freeze(["language", "timeoutSeconds", "env", "signal"]);
 const FILE_OPTIONS = Object.freeze(["signal"]);
 /** What exec() takes. */
 export const EXEC_OPTIONS = Object.freeze([
@@ -56,6 +57,7 @@ export const takesMaxBytes = Symbol("takesMaxBytes");
 /** Key of what changes the life of a sandbox; a subclass makes it public where its provider can. */
 export const control = Symbol("control");
 
+const LANGUAGES = Object.freeze(/** @type {const} */ (["python", "node", "shell"]));
 const CODE_LANGUAGES = /** @type {const} */ (["python", "node"]);
 const TRUNCATE = /** @type {const} */ (["head", "middle"]);
 
@@ -74,7 +76,7 @@ const TEXT = /** @type {const} */ ({ ignoreBOM: true });
  * @property {Record<string, any>} options the user's, names checked
  * @property {Record<string, unknown>} own what the provider itself takes, in the core's spelling
  * @property {readonly SandboxLanguage[]} [languages] what run() takes, the default first
- * @property {readonly string[]} [runOptions] what run() takes besides the port's options
+ * @property {readonly string[]} [runOptions] the options of run(), when there are more than the port's
  */
 
 /**
@@ -98,11 +100,11 @@ export class NativeSandbox {
    *
    * @param {NativeSetup} setup
    */
-  constructor({ provider, providerId, options, own, languages = ["python", "node", "shell"], runOptions = [] }) {
+  constructor({ provider, providerId, options, own, languages = LANGUAGES, runOptions = RUN_OPTIONS }) {
     const { defaultTimeoutSeconds = 30, startTimeoutSeconds = 60, onLost = "recreate" } = options;
     this.#providerId = providerId;
     this.#languages = languages;
-    this.#runOptions = Object.freeze([...RUN_OPTIONS, ...runOptions]);
+    this.#runOptions = runOptions;
     this.#maxOutputBytes = checkMaxOutputBytes(options.maxOutputBytes ?? DEFAULT_OUTPUT_BYTES);
     const json = JSON.stringify({
       defaultTimeoutMs: checkTimeoutSeconds(defaultTimeoutSeconds, "defaultTimeoutSeconds"),
