@@ -39,7 +39,8 @@ export function defineTool(config) {
   if (!isRecord(config)) throw invalid("defineTool: the definition must be an object");
   checkToolOptions(config);
   const where = `defineTool "${config.name}"`;
-  const { name, description, parameters, execute, rawJsonSchema, ...rest } = config;
+  const { name, description, parameters, execute, rawJsonSchema, ...others } = config;
+  const rest = { ...others, ...approvalNames(others.requiresApproval) };
   if (isParser(parameters)) {
     const raw = rawJsonSchema && { rawJsonSchema };
     return { id: name, name, description, parameters, inputSchema: parameters, ...raw, ...rest, execute };
@@ -49,6 +50,15 @@ export function defineTool(config) {
   }
   const schema = objectSchema(parameters, { where });
   return tool({ name, description, schema, ...(rawJsonSchema && { rawJsonSchema }), ...rest }, execute);
+}
+
+/**
+ * The same rule for the AI SDK and for Mastra, which would not see it under Agentium's name.
+ *
+ * @param {ToolConfig["requiresApproval"]} rule
+ */
+function approvalNames(rule) {
+  return rule === undefined ? {} : { needsApproval: rule, requireApproval: rule };
 }
 
 /**

@@ -624,6 +624,7 @@ export interface ToolOptions {
   cache?: { ttl: number };
   /** Agentium: run the function in a process of its own. Closures are lost there. */
   sandbox?: boolean | Record<string, any>;
+  /** The tool has it under the names of the AI SDK and of Mastra too. */
   requiresApproval?: boolean | ((args: Record<string, unknown>) => boolean);
   strict?: boolean;
   inputExamples?: Record<string, unknown>[];
@@ -640,6 +641,10 @@ export interface ToolDef<Parameters = any> extends Omit<ToolOptions, "inputExamp
   readonly parameters: Parameters;
   /** Same object as `parameters`. */
   readonly inputSchema: Parameters;
+  /** Same as `requiresApproval`, for the AI SDK. */
+  readonly needsApproval?: boolean | ((args: any) => boolean);
+  /** Same as `requiresApproval`, for Mastra. */
+  readonly requireApproval?: boolean | ((args: any) => boolean);
   execute(args: any, context?: any, extra?: any): Promise<string | ToolResult>;
   // The frameworks have different types for these two under the same names.
   inputExamples?: any[];

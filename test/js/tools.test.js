@@ -258,6 +258,17 @@ describe("defineTool", () => {
     assert.match((await rejection(tool.execute({ n: 4 }))).message, /`n` must be at least 1 and at most 3; got 4/);
   });
 
+  test("requiresApproval has the names that the AI SDK and Mastra read", () => {
+    for (const rule of [true, false, ({ n }) => n > 1]) {
+      for (const schema of [parameters({}), { _zod: {} }]) {
+        const tool = defineTool({ ...base, parameters: schema, requiresApproval: rule });
+        assert.deepEqual([tool.requiresApproval, tool.needsApproval, tool.requireApproval], [rule, rule, rule]);
+      }
+    }
+    const plain = defineTool({ ...base, parameters: parameters({}) });
+    for (const name of ["requiresApproval", "needsApproval", "requireApproval"]) assert.equal(name in plain, false);
+  });
+
   test("the keywords that are known", () => {
     const cases = [
       [{ type: "string", minLength: 2, maxLength: 3 }, ["ab", "\u{1F600}\u{1F600}"], ["a", "abcd", 7]],
