@@ -16,6 +16,7 @@ const FACTS = {
   listsFiles: true,
   onThisMachine: false,
   refusesControlCharacters: false,
+  replacesFilesAtOnce: false,
 };
 
 const LEAVING = new Set(["destroying", "destroyed"]);

@@ -51,6 +51,8 @@ const local = {
     onThisMachine: true,
     // Names with control characters are refused by rule; elsewhere they are names like any other.
     refusesControlCharacters: true,
+    // A write takes the file's place in one step; elsewhere the daemon empties it and fills it.
+    replacesFilesAtOnce: true,
   },
   world(t) {
     const base = tempDir(t);
@@ -87,6 +89,7 @@ async function e2b(name, tls) {
       listsFiles: true,
       onThisMachine: false,
       refusesControlCharacters: false,
+      replacesFilesAtOnce: false,
     },
     world(t) {
       const track = closer(t);
