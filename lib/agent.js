@@ -10,13 +10,15 @@ import {
   asyncDispose,
   checkBase64,
   checkEncoding,
-  checkEnv,
   checkEnvNames,
+  checkEnvObject,
   checkInteger,
+  checkItems,
   checkNames,
   checkNumber,
   checkString,
   invalid,
+  reading,
 } from "./options.js";
 import { takesMaxBytes } from "./sandbox.js";
 import { checkSandbox } from "./toolkit.js";
@@ -27,6 +29,8 @@ import { LocalWorkspace, RemoteWorkspace, checkTree } from "./workspace.js";
 /** @import { SandboxReadOptions } from "../types/index.js" */
 /** @import { SandboxRunOptions, WorkspaceFile, WorkspaceSnapshot } from "../types/index.js" */
 /** @import { Manifest } from "./workspace.js" */
+
+const AGENT_OPTIONS = ["backend", "remote", "workspace", "inheritEnv", "maxOutputBytes"];
 
 export class SandboxAgent {
   /** @type {(manifest: Manifest) => LocalWorkspace | RemoteWorkspace} */
@@ -61,14 +65,14 @@ export class SandboxAgent {
 
   /** @param {SandboxAgentConfig} config */
   constructor(config) {
-    checkNames(config, ["backend", "remote", "workspace", "inheritEnv", "maxOutputBytes"], "SandboxAgent");
-    const { providerId, make } = workspaceMaker(config ?? {});
+    const given = checkNames(config, AGENT_OPTIONS, "SandboxAgent");
+    const { providerId, make } = workspaceMaker(/** @type {any} */ (given));
     this.#providerId = providerId;
-    this.#isLocal = config.backend === "unix-local";
-    this.#takesMaxBytes = this.#isLocal || /** @type {any} */ (config.remote)[takesMaxBytes] === true;
+    this.#isLocal = given.backend === "unix-local";
+    this.#takesMaxBytes = this.#isLocal || reading("`remote`", () => given.remote[takesMaxBytes]) === true;
     this.#makeWorkspace = make;
-    this.#manifest = checkManifest(config.workspace);
-    if (config.backend === "remote" && this.#manifest.gitClones.length > 0) {
+    this.#manifest = checkManifest(given.workspace);
+    if (given.backend === "remote" && this.#manifest.gitClones.length > 0) {
       throw invalid(
         'SandboxAgent: `workspace.gitClones` works with backend "unix-local" only; clone with shell() instead',
       );
@@ -316,13 +320,11 @@ function refuseGiven(options, words) {
  * @returns {Manifest}
  */
 function checkManifest(manifest, name = "workspace") {
-  checkNames(manifest, ["files", "gitClones", "env"], name);
-  const { files = [], gitClones = [], env = {} } = manifest ?? {};
-  checkEnv(env, `${name}.env`);
+  const { files = [], gitClones = [], env = {} } = checkNames(manifest, ["files", "gitClones", "env"], name);
   return {
     files: checkList(files, `${name}.files`, ["path", "contents", "encoding"], checkFile),
     gitClones: checkList(gitClones, `${name}.gitClones`, ["repo", "path", "ref"], checkClone),
-    env: { ...env },
+    env: checkEnvObject(env, `${name}.env`),
   };
 }
 
@@ -337,9 +339,8 @@ function checkManifest(manifest, name = "workspace") {
 function checkSnapshot(snapshot, isLocal) {
   const where = "SandboxAgent.resume";
   if (typeof snapshot === "string") throw invalid(`${where}: a snapshot is an object, not its JSON text: JSON.parse() it first`);
-  if (typeof snapshot?.then === "function") throw invalid(`${where}: a snapshot, not a promise of one: await agent.snapshot() first`);
-  checkNames(snapshot ?? null, ["takenAt", "files", "env"], where);
-  const { takenAt = 0, files, env } = snapshot;
+  if (reading(where, () => typeof snapshot?.then === "function")) throw invalid(`${where}: a snapshot, not a promise of one: await agent.snapshot() first`);
+  const { takenAt = 0, files, env } = checkNames(snapshot ?? null, ["takenAt", "files", "env"], where);
   checkNumber(takenAt, "snapshot.takenAt", -8.64e15, 8.64e15);
   if (files === undefined) throw invalid(`${where}: the snapshot has no \`files\`; give what agent.snapshot() gave`);
   const manifest = checkManifest({ files, env }, "snapshot");
@@ -359,11 +360,9 @@ function checkSnapshot(snapshot, isLocal) {
  * @returns {T[]}
  */
 function checkList(list, name, members, check) {
-  if (!Array.isArray(list)) throw invalid(`\`${name}\` must be an array`);
-  return list.map((item, index) => {
+  return checkItems(list, name, "an array", (item, index) => {
     const where = `${name}[${index}]`;
-    checkNames(item ?? null, members, where);
-    return check(item, where);
+    return check(checkNames(item ?? null, members, where), where);
   });
 }
 

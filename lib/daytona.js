@@ -3,12 +3,12 @@
 // Invariant: the language of run() is settled here, before the wire; what the core is told is checked
 // by it again.
 import {
-  checkBoolean, checkEnv, checkNames, checkObject, checkString, checkWord, invalid, kindOf,
+  checkBoolean, checkEnvObject, checkItems, checkNames, checkString, checkWord, invalid,
 } from "./options.js";
 import {
   REMOTE_OPTIONS, checkTexts, given, missingKey, networkOptions, refuseVendorOptions, secretOrEnv, textOrEnv, wholeOrNone,
 } from "./remote.js";
-import { COMMON_OPTIONS, NativeSandbox } from "./sandbox.js";
+import { COMMON_OPTIONS, EXEC_ONLY, EXEC_OPTIONS, NativeSandbox, RUN_OPTIONS } from "./sandbox.js";
 
 /** @import { DaytonaSandboxOptions, ExecResult, SandboxRunOptions } from "../types/index.js" */
 
@@ -37,8 +37,7 @@ export class DaytonaSandbox extends NativeSandbox {
   /** @param {DaytonaSandboxOptions} [options] @param {string} [where] what messages call this class */
   constructor(options, where = "DaytonaSandbox") {
     refuseVendorOptions(options, where);
-    checkNames(options, DAYTONA_OPTIONS, where);
-    const own = checkObject(options, where);
+    const own = checkNames(options, DAYTONA_OPTIONS, where);
     const language = checkWord(own.language ?? "python", ["python", "node"], "language");
     const anyLanguage = checkBoolean(own.allowAnyLanguage ?? false, "allowAnyLanguage");
     const other = language === "python" ? "node" : "python";
@@ -60,8 +59,9 @@ export class DaytonaSandbox extends NativeSandbox {
    * @param {SandboxRunOptions} [options] language: the one that the sandbox was made for, or "shell"
    */
   async run(code, options) {
-    this.#checkLanguage(options?.language);
-    return super.run(code, options);
+    const checked = checkNames(options, RUN_OPTIONS, "run", EXEC_ONLY);
+    this.#checkLanguage(checked.language);
+    return super.run(code, checked);
   }
 
   /**
@@ -71,9 +71,11 @@ export class DaytonaSandbox extends NativeSandbox {
    * @returns {Promise<ExecResult<any>>}
    */
   async exec(spec) {
-    if (spec?.code === undefined) return super.exec(spec);
-    this.#checkLanguage(spec.language);
-    return super.exec({ ...spec, language: spec.language ?? this.#language });
+    if (spec === undefined) return super.exec(spec);
+    const checked = checkNames(spec, EXEC_OPTIONS, "exec");
+    if (checked.code === undefined) return super.exec(checked);
+    this.#checkLanguage(checked.language);
+    return super.exec({ ...checked, language: checked.language ?? this.#language });
   }
 
   /** @param {unknown} language */
@@ -102,7 +104,7 @@ function ownOptions(options, language) {
     language: language === "node" ? "javascript" : "python",
     ...given(options, ["toolboxUrl", "workspace", "sandboxId", "snapshot", "image", "user"], checkString),
     ...given(options, ["owned", "networkBlockAll", "public"], checkBoolean),
-    ...(options.env !== undefined && checkEnv(options.env) && { env: options.env }),
+    ...(options.env !== undefined && { env: checkEnvObject(options.env) }),
     labels: options.labels === undefined ? undefined : checkTexts(options.labels, "labels"),
     cpu: wholeOrNone(options.cpu, "cpu", 1, MAX_RESOURCE),
     memory: wholeOrNone(options.memory, "memory", 1, MAX_RESOURCE),
@@ -150,8 +152,8 @@ function deleteMinutes({ ephemeral, autoDeleteMinutes }) {
 /** Addresses or domains: an array, or text with commas. @param {unknown} value @param {string} name */
 function list(value, name) {
   if (value === undefined || typeof value === "string") return value;
-  if (Array.isArray(value) && value.length > 0 && value.every((item) => typeof item === "string")) {
-    return value.join(",");
-  }
-  throw invalid(`\`${name}\` must be an array of strings, or one string with commas, not ${kindOf(value)}`);
+  const wanted = "an array of strings, or one string with commas";
+  const items = checkItems(value, name, wanted, (item, index) => checkString(item, `${name}[${index}]`));
+  if (items.length > 0) return items.join(",");
+  throw invalid(`\`${name}\` must be ${wanted}; it is empty`);
 }

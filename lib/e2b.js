@@ -2,7 +2,7 @@
 //
 // Invariant: a key is checked here without ever being shown, and then handed to the core alone.
 import { captureSite } from "./errors.js";
-import { checkBoolean, checkEnv, checkInteger, checkNames, checkObject, checkString } from "./options.js";
+import { checkBoolean, checkEnvObject, checkInteger, checkNames, checkObject, checkString, reading } from "./options.js";
 import {
   REMOTE_OPTIONS, checkTexts, given, missingKey, networkOptions, refuseVendorOptions, secretOrEnv, textOrEnv,
   wholeOrNone,
@@ -33,9 +33,8 @@ const MAX_LIFETIME_SECONDS = 86400;
 export class E2BSandbox extends NativeSandbox {
   /** @param {E2BSandboxOptions} [options] @param {string} [where] what messages call this class */
   constructor(options, where = "E2BSandbox") {
-    const checked = checkObject(options, where);
-    refuseVendorOptions(checked, where);
-    checkNames(checked, E2B_OPTIONS, where);
+    refuseVendorOptions(options, where);
+    const checked = checkNames(options, E2B_OPTIONS, where);
     super({ provider: "e2b", providerId: "e2b", options: checked, own: ownOptions(checked), runOptions: E2B_RUN_OPTIONS });
   }
 
@@ -72,8 +71,7 @@ export class E2BSandbox extends NativeSandbox {
    */
   async resume(options) {
     const site = captureSite(E2BSandbox.prototype.resume);
-    checkNames(options, RESUME_OPTIONS, "resume");
-    const { lifetimeSeconds, signal } = checkObject(options, "resume");
+    const { lifetimeSeconds, signal } = checkNames(options, RESUME_OPTIONS, "resume");
     const seconds = wholeOrNone(lifetimeSeconds, "lifetimeSeconds", 1, MAX_LIFETIME_SECONDS) ?? 0;
     return this[control]("resume", seconds, signalOf({ signal }, "resume"), site);
   }
@@ -101,7 +99,13 @@ function ownOptions(options) {
     ...given(options, ["template", "sandboxId"], checkString),
     ...given(options, FLAGS, checkBoolean),
     ...given(options, MAPS, checkTexts),
-    ...(env !== undefined && checkEnv(env) && { env }),
-    ...(network !== undefined && { network: checkObject(network, "network") }),
+    ...(env !== undefined && { env: checkEnvObject(env) }),
+    ...(network !== undefined && { network: jsonObject(network, "network") }),
   };
+}
+
+/** A copy of what has a spelling in JSON. @param {unknown} value @param {string} name */
+function jsonObject(value, name) {
+  const object = checkObject(value, name);
+  return checkObject(reading(`\`${name}\``, () => JSON.parse(JSON.stringify(object))), name);
 }

@@ -116,6 +116,35 @@ export function isNativeError(value) {
 }
 
 /**
+ * What an error says, whatever was thrown.
+ *
+ * @param {any} error
+ */
+export function wordsOf(error) {
+  try {
+    return String(error?.message ?? error);
+  } catch {
+    return "an error that says nothing";
+  }
+}
+
+/**
+ * The members of an error that has this package's; of whose class it is does not matter.
+ *
+ * @param {any} error
+ * @returns {SandboxErrorDetails | undefined}
+ */
+export function detailsOf(error) {
+  try {
+    const { code, provider, status, retryable, mayHaveRun } = error;
+    const known = typeof mayHaveRun === "boolean" && SANDBOX_ERROR_CODES.includes(code);
+    return known ? { code, provider, status, retryable, mayHaveRun } : undefined;
+  } catch {
+    return undefined;
+  }
+}
+
+/**
  * `name` on the prototype and not enumerable, as in the built-in errors.
  *
  * @param {Function} constructor

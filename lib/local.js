@@ -4,7 +4,7 @@ import { fileURLToPath } from "node:url";
 import { SandboxError } from "./errors.js";
 import { guardPath } from "./native.js";
 import {
-  checkBoolean, checkEnv, checkEnvNames, checkNames, checkNumber, checkObject, checkString, checkWord, invalid,
+  checkBoolean, checkEnvNames, checkEnvObject, checkNames, checkNumber, checkString, checkWord, invalid,
 } from "./options.js";
 import { COMMON_OPTIONS, NativeSandbox } from "./sandbox.js";
 
@@ -32,8 +32,7 @@ export class LocalSandbox extends NativeSandbox {
         code: "ERR_SANDBOX_UNSUPPORTED",
       });
     }
-    checkNames(options, LOCAL_OPTIONS, where);
-    const given = checkObject(options, where);
+    const given = checkNames(options, LOCAL_OPTIONS, where);
     const knowing = checkIsolation(given);
     super({ provider: "local", providerId: "unix-local", options: given, own: ownOptions(given) });
     if (!knowing) warnOnce();
@@ -54,14 +53,8 @@ function ownOptions({ workspace, tempDir, env, inheritEnv, killGraceSeconds = 2,
     ...(workspace !== undefined && { workspace: checkAbsolute(workspace, "workspace") }),
     ...(tempDir !== undefined && { tempDir: checkAbsolute(tempDir, "tempDir") }),
     ...(inheritEnv !== undefined && { inheritEnv: checkEnvNames(inheritEnv, "inheritEnv") }),
-    ...(env !== undefined && { env: envObject(env) }),
+    ...(env !== undefined && { env: checkEnvObject(env) }),
   };
-}
-
-/** @param {unknown} env */
-function envObject(env) {
-  const flat = checkEnv(env);
-  return Object.fromEntries(flat.flatMap((name, index) => (index % 2 ? [] : [[name, flat[index + 1]]])));
 }
 
 /** @param {unknown} value @param {string} name */

@@ -3,6 +3,8 @@
 //
 // Invariant: a message shows numbers and words from a fixed list, never another value: it may be a
 // secret.
+import { types } from "node:util";
+
 import { SandboxError } from "./errors.js";
 
 /** Longest limit of run(), shell() and the tools, in seconds. */
@@ -30,6 +32,24 @@ export function invalid(message) {
 }
 
 /**
+ * What `read` returns. A getter or a Proxy of the user's may throw anything; out of here comes a
+ * SandboxError.
+ *
+ * @template T
+ * @param {string} what is read
+ * @param {() => T} read
+ * @returns {T}
+ */
+export function reading(what, read) {
+  try {
+    return read();
+  } catch (cause) {
+    if (cause instanceof SandboxError) throw cause;
+    throw new SandboxError(`${what} cannot be read; \`cause\` says why`, { code: "ERR_SANDBOX_INVALID_ARG", cause });
+  }
+}
+
+/**
  * An object of options; undefined counts as none.
  *
  * @param {any} value
@@ -38,29 +58,59 @@ export function invalid(message) {
  */
 export function checkObject(value, where) {
   if (value === undefined) return {};
-  if (typeof value !== "object" || value === null || Array.isArray(value)) {
+  if (typeof value !== "object" || value === null || isArray(value)) {
     throw invalid(`${where}: the options must be an object, not ${kindOf(value)}`);
   }
   return value;
 }
 
 /**
- * Refuses options that do not exist, so that a misspelt one is not silently ignored.
+ * Refuses options that do not exist, so that a misspelt one is not silently ignored. Each option is read
+ * once, into the object that is returned: what was checked is then what is used.
  *
  * @param {any} options
  * @param {readonly string[]} allowed
  * @param {string} where
  * @param {{ names: readonly string[], words: string }} [elsewhere] options of another method, and what to
  *   say when one of them is given here
+ * @returns {Record<string, any>} those that have a value
  */
 export function checkNames(options, allowed, where, elsewhere) {
-  for (const name of Object.keys(checkObject(options, where))) {
+  const given = checkObject(options, where);
+  for (const name of reading(`${where}: the options`, () => Object.keys(given))) {
     if (allowed.includes(name)) continue;
     const near = nearest(name, allowed);
     let advice = near ? `did you mean \`${near}\`?` : `the options are ${allowed.join(", ")}`;
     if (elsewhere?.names.includes(name)) advice = elsewhere.words;
     throw invalid(`${where}: there is no option \`${name.slice(0, 60)}\`; ${advice}`);
   }
+  /** @type {Record<string, any>} */
+  const copy = {};
+  for (const name of allowed) {
+    const value = reading(`${where}: \`${name}\``, () => given[name]);
+    if (value !== undefined) copy[name] = value;
+  }
+  return copy;
+}
+
+/**
+ * A copy of an array, each item read once and checked before the next.
+ *
+ * @template T
+ * @param {any} value
+ * @param {string} name
+ * @param {string} wanted what it must be, in words
+ * @param {(item: any, index: number) => T} check
+ * @returns {T[]}
+ */
+export function checkItems(value, name, wanted, check) {
+  if (!isArray(value)) throw invalid(`\`${name}\` must be ${wanted}, not ${kindOf(value)}`);
+  const copy = [];
+  const length = reading(`\`${name}\``, () => value.length);
+  for (let index = 0; index < length; index++) {
+    copy.push(check(reading(`\`${name}[${index}]\``, () => value[index]), index));
+  }
+  return copy;
 }
 
 /**
@@ -164,17 +214,29 @@ export function checkMaxOutputBytes(value) {
  * @returns {string[]}
  */
 export function checkEnv(value, name = "env") {
-  if (typeof value !== "object" || value === null || Array.isArray(value)) {
+  if (typeof value !== "object" || value === null || isArray(value)) {
     throw invalid(`\`${name}\` must be an object of strings such as { LANG: "C" }, not ${kindOf(value)}`);
   }
   const flat = [];
-  for (const [key, text] of Object.entries(value)) {
+  for (const [key, text] of reading(`\`${name}\``, () => Object.entries(value))) {
     checkEnvName(key, name);
     if (typeof text !== "string") throw invalid(`\`${name}.${key}\` must be a string, not ${kindOf(text)}`);
     if (text.includes("\0")) throw invalid(`\`${name}.${key}\` must not contain U+0000`);
     flat.push(key, text);
   }
   return flat;
+}
+
+/**
+ * The same as an object, which is a copy.
+ *
+ * @param {unknown} value
+ * @param {string} [name]
+ * @returns {Record<string, string>}
+ */
+export function checkEnvObject(value, name) {
+  const flat = checkEnv(value, name);
+  return Object.fromEntries(flat.flatMap((key, index) => (index % 2 ? [] : [[key, flat[index + 1]]])));
 }
 
 /**
@@ -185,8 +247,7 @@ export function checkEnv(value, name = "env") {
  * @returns {string[]}
  */
 export function checkEnvNames(value, name) {
-  if (!Array.isArray(value)) throw invalid(`\`${name}\` must be an array of variable names, not ${kindOf(value)}`);
-  return value.map((item) => {
+  return checkItems(value, name, "an array of variable names", (item) => {
     if (typeof item !== "string") throw invalid(`\`${name}\` must hold variable names, not ${kindOf(item)}`);
     checkEnvName(item, name);
     return item;
@@ -218,11 +279,27 @@ export function checkEncoding(value) {
  */
 export function checkSignal(value) {
   if (value === undefined) return undefined;
-  if (typeof value?.aborted === "boolean" && typeof value.addEventListener === "function") return value;
-  if (typeof value?.signal?.aborted === "boolean") {
+  if (isSignal(value)) return value;
+  if (reading("`signal`", () => isSignal(value?.signal))) {
     throw invalid("`signal` must be an AbortSignal, not its controller: pass controller.signal");
   }
   throw invalid(`\`signal\` must be an AbortSignal, not ${kindOf(value)}`);
+}
+
+/**
+ * Whether `value` has what is used of an AbortSignal.
+ *
+ * @param {any} value
+ * @returns {value is AbortSignal}
+ */
+export function isSignal(value) {
+  return reading(
+    "`signal`",
+    () =>
+      typeof value?.aborted === "boolean" &&
+      typeof value.addEventListener === "function" &&
+      typeof value.removeEventListener === "function",
+  );
 }
 
 /**
@@ -232,10 +309,12 @@ export function checkSignal(value) {
  * @returns {Uint8Array | undefined} undefined when it is none of these
  */
 export function bytesOf(value) {
-  if (value instanceof Uint8Array) return value;
-  if (ArrayBuffer.isView(value)) return new Uint8Array(value.buffer, value.byteOffset, value.byteLength);
-  if (value instanceof ArrayBuffer) return new Uint8Array(value);
-  return undefined;
+  // Not `instanceof`: a Proxy passes that, and has no bytes.
+  if (ArrayBuffer.isView(value)) {
+    if (value instanceof Uint8Array) return value;
+    return reading("the bytes", () => new Uint8Array(value.buffer, value.byteOffset, value.byteLength));
+  }
+  return types.isArrayBuffer(value) ? reading("the bytes", () => new Uint8Array(value)) : undefined;
 }
 
 /**
@@ -273,6 +352,15 @@ function shownNumber(value) {
   return typeof value === "number" ? String(value) : kindOf(value);
 }
 
+/** Array.isArray(), which throws for a Proxy that was revoked. @param {unknown} value @returns {value is any[]} */
+function isArray(value) {
+  try {
+    return Array.isArray(value);
+  } catch {
+    return false;
+  }
+}
+
 /**
  * What a value is, in words and without showing it.
  *
@@ -280,7 +368,7 @@ function shownNumber(value) {
  */
 export function kindOf(value) {
   if (value === null) return "null";
-  if (Array.isArray(value)) return "an array";
+  if (isArray(value)) return "an array";
   if (value === undefined) return "undefined";
   const type = typeof value;
   return type === "object" ? "an object" : `a ${type}`;

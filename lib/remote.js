@@ -3,7 +3,7 @@
 //
 // Invariant: a credential goes from here to the native core and nowhere else; no message shows one.
 import { SandboxError } from "./errors.js";
-import { bytesOf, checkNumber, checkString, invalid, kindOf } from "./options.js";
+import { bytesOf, checkNumber, checkString, invalid, kindOf, reading } from "./options.js";
 
 /** Options of every remote provider besides the common ones. */
 export const REMOTE_OPTIONS = Object.freeze(["apiKey", "baseURL", "proxy", "ca", "lateAuth"]);
@@ -77,11 +77,10 @@ function pemText(value) {
  * @returns {Record<string, string>}
  */
 export function checkTexts(value, name) {
-  if (typeof value !== "object" || value === null || Array.isArray(value)) {
-    throw invalid(`\`${name}\` must be an object of strings, not ${kindOf(value)}`);
-  }
-  for (const [key, text] of Object.entries(value)) checkString(text, `${name}.${key}`);
-  return { ...value };
+  if (kindOf(value) !== "an object") throw invalid(`\`${name}\` must be an object of strings, not ${kindOf(value)}`);
+  const entries = reading(`\`${name}\``, () => Object.entries(value));
+  for (const [key, text] of entries) checkString(text, `${name}.${key}`);
+  return Object.fromEntries(entries);
 }
 
 /**
@@ -119,7 +118,7 @@ export function wholeOrNone(value, name, min, max) {
  */
 export function refuseVendorOptions(options, where) {
   for (const name of ["sdk", "client"]) {
-    if (options?.[name] === undefined) continue;
+    if (reading(`${where}: \`${name}\``, () => options?.[name]) === undefined) continue;
     throw invalid(
       `${where}: \`${name}\` is not used here: this package speaks the provider's protocol itself. ` +
         "Give `baseURL` to reach another server.",

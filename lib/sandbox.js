@@ -10,8 +10,8 @@ import { captureSite, errorFromNative, isNativeError } from "./errors.js";
 import { native } from "./native.js";
 import {
   DEFAULT_OUTPUT_BYTES, MAX_EXEC_TIMEOUT_SECONDS, MAX_OUTPUT_BYTES, asyncDispose, bytesOf, checkBase64, checkBoolean,
-  checkContents, checkEncoding, checkEnv, checkFunction, checkInteger, checkMaxOutputBytes, checkNames, checkObject,
-  checkSignal, checkString, checkTimeoutSeconds, checkWord, invalid,
+  checkContents, checkEncoding, checkEnv, checkFunction, checkInteger, checkItems, checkMaxOutputBytes, checkNames,
+  checkSignal, checkString, checkTimeoutSeconds, checkWord, invalid, kindOf,
 } from "./options.js";
 
 /** @import { NativeHandle, NativeKept, NativeListener, NativeResult, NativeSpec } from "./native.js" */
@@ -37,7 +37,7 @@ const MAX_READ_BYTES = 2 ** 31;
 /** Bytes that fit into one string: as UTF-8, and as base64, which has four characters for three. */
 const MAX_TEXT_BYTES = constants.MAX_STRING_LENGTH;
 const MAX_BASE64_BYTES = Math.floor(constants.MAX_STRING_LENGTH / 4) * 3;
-const EXEC_ONLY = Object.freeze({ names: EXEC_OPTIONS, words: "exec() takes it" });
+export const EXEC_ONLY = Object.freeze({ names: EXEC_OPTIONS, words: "exec() takes it" });
 const READ_OPTIONS = Object.freeze(["maxBytes", "signal"]);
 const LIST_OPTIONS = Object.freeze(["maxEntries", "signal"]);
 
@@ -163,13 +163,13 @@ export class NativeSandbox {
    */
   async run(code, options) {
     const site = captureSite(NativeSandbox.prototype.run);
-    checkNames(options, this.#runOptions, "run", EXEC_ONLY);
-    const { language = this.#languages[0], context } = /** @type {any} */ (checkObject(options, "run"));
+    const given = checkNames(options, this.#runOptions, "run", EXEC_ONLY);
+    const { language = this.#languages[0], context } = given;
     checkWord(language, this.#languages, "language");
     checkString(code, "code");
     if (context !== undefined) checkContext(context, language === "shell" ? undefined : code);
-    if (language === "shell") return this.#port({ kind: "shell", text: code }, options, site);
-    return this.#port({ kind: "code", text: code, language, context }, options, site);
+    if (language === "shell") return this.#port({ kind: "shell", text: code }, given, site);
+    return this.#port({ kind: "code", text: code, language, context }, given, site);
   }
 
   /**
@@ -181,8 +181,8 @@ export class NativeSandbox {
    */
   async shell(command, options) {
     const site = captureSite(NativeSandbox.prototype.shell);
-    checkNames(options, RUN_OPTIONS, "shell", EXEC_ONLY);
-    return this.#port({ kind: "shell", text: checkString(command, "command") }, options, site);
+    const given = checkNames(options, RUN_OPTIONS, "shell", EXEC_ONLY);
+    return this.#port({ kind: "shell", text: checkString(command, "command") }, given, site);
   }
 
   /**
@@ -204,11 +204,11 @@ export class NativeSandbox {
    */
   async [execWithin](spec, bounds, site = captureSite(NativeSandbox.prototype[execWithin])) {
     if (spec === undefined) throw invalid("exec: give one of { command }, { code, language } or { argv }");
-    checkNames(spec, EXEC_OPTIONS, "exec");
-    const nativeSpec = this.#execSpec(spec, bounds);
-    const signal = checkSignal(spec.signal);
-    const asText = checkWord(spec.encoding ?? "utf8", ["utf8", "buffer"], "encoding") === "utf8";
-    const listener = listen(spec, asText);
+    const given = checkNames(spec, EXEC_OPTIONS, "exec");
+    const nativeSpec = this.#execSpec(given, bounds);
+    const signal = checkSignal(given.signal);
+    const asText = checkWord(given.encoding ?? "utf8", ["utf8", "buffer"], "encoding") === "utf8";
+    const listener = listen(given, asText);
     const result = await this.#call(site, signal, (id) => {
       if (!listener) return this.#handle.exec(id, nativeSpec);
       listener.onFailure = () => this.#handle.cancel(id);
@@ -281,8 +281,7 @@ export class NativeSandbox {
    */
   async listFiles(options) {
     const site = captureSite(NativeSandbox.prototype.listFiles);
-    checkNames(options, LIST_OPTIONS, "listFiles");
-    const { maxEntries = 10000, signal } = checkObject(options, "listFiles");
+    const { maxEntries = 10000, signal } = checkNames(options, LIST_OPTIONS, "listFiles");
     checkInteger(maxEntries, "maxEntries", 1, 1000000);
     return this.#call(site, checkSignal(signal), (id) => this.#handle.list(id, maxEntries));
   }
@@ -320,11 +319,11 @@ export class NativeSandbox {
    * run() and shell(): one joined output, and exactly the port's keys.
    *
    * @param {NativeSpec} what
-   * @param {any} options names checked
+   * @param {Record<string, any>} options names checked
    * @param {{ stack?: string }} site
    * @returns {Promise<SandboxRunResult & { exitCode: number }>}
    */
-  async #port(what, options = {}, site) {
+  async #port(what, options, site) {
     const signal = checkSignal(options.signal);
     const { timeoutSeconds, env } = options;
     /** @type {NativeSpec} */
@@ -372,8 +371,7 @@ export class NativeSandbox {
    */
   async #read(path, options, where, most, site) {
     checkString(path, "path");
-    checkNames(options, READ_OPTIONS, where);
-    const { maxBytes, signal } = checkObject(options, where);
+    const { maxBytes, signal } = checkNames(options, READ_OPTIONS, where);
     const bound = maxBytes === undefined ? DEFAULT_READ_BYTES : checkInteger(maxBytes, "maxBytes", 1, MAX_READ_BYTES);
     return this.#call(site, checkSignal(signal), async (id) => {
       try {
@@ -464,8 +462,7 @@ function onAbort() {
  * @param {string} where
  */
 export function signalOf(options, where) {
-  checkNames(options, FILE_OPTIONS, where);
-  return checkSignal(checkObject(options, where).signal);
+  return checkSignal(checkNames(options, FILE_OPTIONS, where).signal);
 }
 
 /**
@@ -482,10 +479,13 @@ function whatToRun({ command, code, language, context, argv }) {
     checkString(code, "code");
     return { kind: "code", text: code, language: checkWord(language ?? "python", CODE_LANGUAGES, "language"), context };
   }
-  if (!Array.isArray(argv) || argv.length === 0 || !argv.every((item) => typeof item === "string")) {
-    throw invalid('`argv` must be an array of strings such as ["ls", "-l"], with the program first');
-  }
-  return { kind: "argv", argv };
+  const wanted = 'an array of strings such as ["ls", "-l"], with the program first';
+  const checked = checkItems(argv, "argv", wanted, (item) => {
+    if (typeof item === "string") return item;
+    throw invalid(`\`argv\` must be ${wanted}; one item is ${kindOf(item)}`);
+  });
+  if (checked.length === 0) throw invalid(`\`argv\` must be ${wanted}; it is empty`);
+  return { kind: "argv", argv: checked };
 }
 
 /**

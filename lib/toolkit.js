@@ -6,7 +6,7 @@
 import { DaytonaSandbox } from "./daytona.js";
 import { E2BSandbox } from "./e2b.js";
 import { LocalSandbox } from "./local.js";
-import { asyncDispose, checkNames, invalid } from "./options.js";
+import { asyncDispose, checkNames, invalid, reading } from "./options.js";
 import { AGENT_PREFIX, sandboxTools } from "./tools.js";
 
 /** @import { CloudSandbox, DaytonaSandboxOptions, E2BSandboxOptions } from "../types/index.js" */
@@ -50,8 +50,8 @@ export class SandboxToolkit extends Toolkit {
   constructor(sandbox, options = {}) {
     super();
     this.#sandbox = checkSandbox(sandbox, new.target.name);
-    checkNames(options, ["name"], new.target.name);
-    this.#name = options.name === undefined ? defaultName(sandbox.providerId) : checkName(options.name);
+    const { name } = checkNames(options, ["name"], new.target.name);
+    this.#name = name === undefined ? defaultName(sandbox.providerId) : checkName(name);
   }
 
   /** "sandbox-" and the name; with "_" for "-" it is the prefix of the tools' names. */
@@ -154,10 +154,10 @@ export function checkSandbox(sandbox, where) {
   if (typeof object !== "object" || object === null) {
     throw invalid(`${where}: the sandbox must be an object; ${wanted}`);
   }
-  if (typeof object.providerId !== "string") {
+  if (reading(`${where}: the sandbox's \`providerId\``, () => typeof object.providerId !== "string")) {
     throw invalid(`${where}: the sandbox's \`providerId\` must be a string; ${wanted}`);
   }
-  const missing = METHODS.filter((method) => typeof object[method] !== "function");
+  const missing = reading(`${where}: the sandbox`, () => METHODS.filter((it) => typeof object[it] !== "function"));
   if (missing.length === 0) return sandbox;
   throw invalid(`${where}: the sandbox has no function \`${missing.join("`, `")}\`; ${wanted}`);
 }

@@ -4,8 +4,8 @@
 //
 // Invariant: arguments are checked inside execute() too, because some frameworks hand over what the
 // model wrote; and whatever fails becomes one sentence that a model can act on, since it sees no more.
-import { PathSecurityError, SANDBOX_ERROR_CODES, SandboxError } from "./errors.js";
-import { MAX_TIMEOUT_SECONDS, checkNames, invalid } from "./options.js";
+import { PathSecurityError, SandboxError, detailsOf, wordsOf } from "./errors.js";
+import { MAX_TIMEOUT_SECONDS, checkNames, invalid, isSignal, reading } from "./options.js";
 import { takesMaxBytes } from "./sandbox.js";
 import { isRecord, objectSchema } from "./schema.js";
 
@@ -36,19 +36,17 @@ const PLACES = new Map([["unix-local", "on the host computer, which is not isola
  * @returns {ToolDef}
  */
 export function defineTool(config) {
-  if (!isRecord(config)) throw invalid("defineTool: the definition must be an object");
-  checkToolOptions(config);
-  const where = `defineTool "${config.name}"`;
-  const { name, description, parameters, execute, rawJsonSchema, ...others } = config;
+  const { name, description, parameters, execute, rawJsonSchema, ...others } = checkToolOptions(config);
+  const where = `defineTool "${name}"`;
   const rest = { ...others, ...approvalNames(others.requiresApproval) };
-  if (isParser(parameters)) {
+  if (reading(`${where}: \`parameters\``, () => isParser(parameters))) {
     const raw = rawJsonSchema && { rawJsonSchema };
     return { id: name, name, description, parameters, inputSchema: parameters, ...raw, ...rest, execute };
   }
   if (!isRecord(parameters)) {
     throw invalid(`${where}: \`parameters\` must be a JSON Schema, Zod or Standard Schema object`);
   }
-  const schema = objectSchema(parameters, { where });
+  const schema = reading(`${where}: \`parameters\``, () => objectSchema(parameters, { where }));
   return tool({ name, description, schema, ...(rawJsonSchema && { rawJsonSchema }), ...rest }, execute);
 }
 
@@ -70,7 +68,7 @@ function approvalNames(rule) {
  * @returns {SandboxTool[]}
  */
 export function sandboxTools(sandbox, prefix) {
-  const { providerId } = sandbox;
+  const providerId = reading("the sandbox's `providerId`", () => sandbox.providerId);
   const isAgent = providerId.startsWith(AGENT_PREFIX);
   const host = isAgent ? providerId.slice(AGENT_PREFIX.length) : providerId;
   const place = PLACES.get(host) ?? "in the sandbox";
@@ -199,7 +197,7 @@ function sandboxTool(name, effect, properties, description, body) {
 function tool({ name, description, schema, ...options }, body) {
   /** @param {unknown} args @param {unknown} [ctx] @param {unknown} [extra] */
   async function execute(args, ctx, extra) {
-    return body(schema.parse(args), ctx, extra);
+    return body(reading("the arguments", () => schema.parse(args)), ctx, extra);
   }
   return {
     id: name,
@@ -236,10 +234,8 @@ function tolerantTimeout(value) {
  * @returns {AbortSignal | undefined}
  */
 function signalOf(ctx, extra) {
-  const candidates = [ctx?.signal, ctx?.abortSignal, extra?.signal, extra?.abortSignal];
-  return candidates.find(
-    (it) => typeof it?.aborted === "boolean" && typeof it.addEventListener === "function",
-  );
+  const read = () => [ctx?.signal, ctx?.abortSignal, extra?.signal, extra?.abortSignal];
+  return reading("the context's signal", read).find(isSignal);
 }
 
 /**
@@ -284,23 +280,21 @@ function withAdvice(cause) {
  * @param {any} cause
  */
 function explained(name, effect, cause) {
-  const known = typeof cause?.mayHaveRun === "boolean" && SANDBOX_ERROR_CODES.includes(cause.code);
+  const known = detailsOf(cause);
   // The advice says again what such an ending says.
-  const text = String(cause?.message ?? cause)
+  const text = wordsOf(cause)
     .trim()
     .replace(/; nothing was \w+\.?$/, "");
   const what = text.slice(0, MAX_REASON) + (/[.!?]$/.test(text) ? "" : ".");
-  const message = `${name} failed: ${what} ${advice(effect, known ? cause : undefined)}`;
+  const message = `${name} failed: ${what} ${advice(effect, known)}`;
   const Kind = cause instanceof PathSecurityError ? PathSecurityError : SandboxError;
-  const { code, provider, status, retryable, mayHaveRun } = known
-    ? cause
-    : { code: "ERR_SANDBOX_PROVIDER", retryable: false, mayHaveRun: effect !== "read" };
-  return new Kind(message, { code, provider, status, retryable, mayHaveRun, cause });
+  const unknown = { code: /** @type {const} */ ("ERR_SANDBOX_PROVIDER"), mayHaveRun: effect !== "read" };
+  return new Kind(message, { ...(known ?? unknown), cause });
 }
 
 /**
  * @param {ToolEffect} effect
- * @param {SandboxError} [error]
+ * @param {import("./errors.js").SandboxErrorDetails} [error]
  */
 function advice(effect, error) {
   if (error && !error.mayHaveRun) {
@@ -349,14 +343,16 @@ const TOOL_OPTIONS = {
   effect: { holds: (value) => EFFECTS.includes(value), words: `one of ${EFFECTS.join(", ")}` },
 };
 
-/** @param {any} config */
+/** @param {any} config @returns {any} a copy */
 function checkToolOptions(config) {
-  checkNames(config, Object.keys(TOOL_OPTIONS), "defineTool");
+  const checked = checkNames(config ?? null, Object.keys(TOOL_OPTIONS), "defineTool");
   for (const [name, { required = false, holds, words }] of Object.entries(TOOL_OPTIONS)) {
-    if (config[name] === undefined ? required : !holds(config[name])) {
+    const value = checked[name];
+    if (value === undefined ? required : !reading(`defineTool: \`${name}\``, () => holds(value))) {
       throw invalid(`defineTool: \`${name}\` must be ${words}`);
     }
   }
+  return checked;
 }
 
 /**

@@ -6,9 +6,9 @@ import { constants } from "node:buffer";
 import { lstat, realpath } from "node:fs/promises";
 import path from "node:path";
 
-import { PathSecurityError, SandboxError } from "./errors.js";
+import { PathSecurityError, SandboxError, detailsOf } from "./errors.js";
 import { LocalSandbox } from "./local.js";
-import { checkNames, checkObject, checkSignal, checkString, invalid } from "./options.js";
+import { checkNames, checkSignal, checkString, invalid, reading } from "./options.js";
 import { repositoryWords } from "./repository.js";
 import { EXEC_OPTIONS, execWithin } from "./sandbox.js";
 
@@ -76,7 +76,7 @@ class Workspace {
     try {
       return await call();
     } catch (error) {
-      if (/** @type {any} */ (error)?.code === "ERR_SANDBOX_LOST") this.#forget(seeding);
+      if (detailsOf(error)?.code === "ERR_SANDBOX_LOST") this.#forget(seeding);
       throw error;
     }
   }
@@ -126,10 +126,11 @@ export class LocalWorkspace extends Workspace {
 
   /** @param {string} code @param {SandboxRunOptions} [options] */
   async run(code, options) {
-    const { language = "node" } = checkObject(options, "run");
+    const given = checkNames(options, RUN_OPTIONS, "run", EXEC_ONLY);
+    const { language = "node" } = given;
     checkString(code, "code");
-    if (language === "shell") return this.#runSpec({ command: code }, options);
-    if (language === "node" || language === "python") return this.#runSpec({ code, language }, options);
+    if (language === "shell") return this.#runSpec({ command: code }, given);
+    if (language === "node" || language === "python") return this.#runSpec({ code, language }, given);
     throw new SandboxError('Unsupported `language`: it must be one of "node", "python", "shell"', {
       code: "ERR_SANDBOX_UNSUPPORTED",
     });
@@ -137,7 +138,8 @@ export class LocalWorkspace extends Workspace {
 
   /** @param {string} command @param {SandboxRunOptions} [options] */
   async shell(command, options) {
-    return this.#runSpec({ command: checkString(command, "command") }, options);
+    const given = checkNames(options, RUN_OPTIONS, "shell", EXEC_ONLY);
+    return this.#runSpec({ command: checkString(command, "command") }, given);
   }
 
   /**
@@ -147,12 +149,12 @@ export class LocalWorkspace extends Workspace {
    * @param {SandboxCallOptions} [options]
    */
   writeFile(file, contents, encoding, options) {
-    return this.use(options?.signal, () => this.#open().writeFile(file, contents, encoding, options));
+    return this.use(signalIn(options), () => this.#open().writeFile(file, contents, encoding, options));
   }
 
   /** @param {string} file @param {FileEncoding} encoding @param {SandboxReadOptions} [options] */
   readFile(file, encoding, options) {
-    return this.use(options?.signal, () => this.#open().readFile(file, encoding, options));
+    return this.use(signalIn(options), () => this.#open().readFile(file, encoding, options));
   }
 
   /** @returns {Promise<WorkspaceFile[]>} */
@@ -229,13 +231,12 @@ export class LocalWorkspace extends Workspace {
    * run() and shell(). Here a cancel is a result.
    *
    * @param {{ command: string } | { code: string, language: string }} what
-   * @param {SandboxRunOptions} [options]
+   * @param {SandboxRunOptions} options names checked
    * @returns {Promise<SandboxRunResult>}
    */
   async #runSpec(what, options) {
-    checkNames(options, RUN_OPTIONS, "run and shell", EXEC_ONLY);
-    const { timeoutSeconds, env } = options ?? {};
-    const signal = checkSignal(options?.signal);
+    const { timeoutSeconds, env } = options;
+    const signal = checkSignal(options.signal);
     const { maxOutputBytes } = this.#options;
     const result = await this.use(signal, () =>
       this.#exec({ ...what, timeoutSeconds, env, maxOutputBytes, mergeStreams: true }, signal),
@@ -356,12 +357,12 @@ export class RemoteWorkspace extends Workspace {
 
   /** @param {string} code @param {SandboxRunOptions} [options] */
   run(code, options) {
-    return this.use(options?.signal, () => this.#remote.run(code, this.#withEnv(options)));
+    return this.use(signalIn(options), () => this.#remote.run(code, this.#withEnv(options)));
   }
 
   /** @param {string} command @param {SandboxRunOptions} [options] */
   shell(command, options) {
-    return this.use(options?.signal, () => this.#remote.shell(command, this.#withEnv(options)));
+    return this.use(signalIn(options), () => this.#remote.shell(command, this.#withEnv(options)));
   }
 
   /**
@@ -371,14 +372,14 @@ export class RemoteWorkspace extends Workspace {
    * @param {SandboxCallOptions} [options]
    */
   writeFile(file, contents, encoding, options) {
-    return this.use(options?.signal, () =>
+    return this.use(signalIn(options), () =>
       this.#remote.writeFile(file, contents, encoding, ...(options ? [options] : [])),
     );
   }
 
   /** @param {string} file @param {FileEncoding} encoding @param {SandboxReadOptions} [options] */
   readFile(file, encoding, options) {
-    return this.use(options?.signal, () =>
+    return this.use(signalIn(options), () =>
       this.#remote.readFile(file, encoding, ...(options ? [options] : [])),
     );
   }
@@ -401,7 +402,8 @@ export class RemoteWorkspace extends Workspace {
 
   /** @param {SandboxRunOptions} [options] */
   #withEnv(options) {
-    return { ...options, env: { ...this.manifest.env, ...options?.env } };
+    const read = () => ({ ...options, env: { ...this.manifest.env, ...options?.env } });
+    return reading("the options", read);
   }
 }
 
@@ -423,6 +425,11 @@ async function unlessAborted(promise, signal) {
   } finally {
     signal.removeEventListener("abort", onAbort);
   }
+}
+
+/** @param {{ signal?: AbortSignal | undefined }} [options] */
+function signalIn(options) {
+  return reading("the options' `signal`", () => options?.signal);
 }
 
 /** @param {string} [ref] */

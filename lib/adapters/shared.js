@@ -3,6 +3,7 @@
 //
 // Invariant: arguments are checked by the tool, not by the framework, so a model reads the same words
 // everywhere; and no adapter drops an approval that a tool asks for.
+import { wordsOf } from "../errors.js";
 import { invalid } from "../options.js";
 
 /** @import { AdaptableTool } from "../../types/adapters/shared.js" */
@@ -46,7 +47,5 @@ export async function textOf(tool, args, context) {
   return typeof result === "string" ? result : result.content;
 }
 
-/** What a model is told of a failure. @param {any} error */
-export function messageOf(error) {
-  return String(error?.message ?? error);
-}
+/** What a model is told of a failure. */
+export const messageOf = wordsOf;
