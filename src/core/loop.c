@@ -1,8 +1,9 @@
 /* loop.c - the core's state on one uv_loop_t.
  *
- * Three kinds of handles: one uv_timer_t for all sbx_timers (a pairing heap), one uv_poll_t per
- * watch, and one uv_async_t. All are unreferenced but the async, which is referenced exactly while
- * something is held, queued or closing; it also wakes the loop when a task is queued from outside.
+ * Four kinds of handles: one uv_timer_t for all sbx_timers (a pairing heap) with one uv_check_t,
+ * one uv_poll_t per watch, and one uv_async_t. All are unreferenced but the async, which is
+ * referenced exactly while something is held, queued or closing; it also wakes the loop when a task
+ * is queued from outside.
  *
  * Invariant: tasks run only from leave(), that is, at the end of a libuv callback of ours, or when
  * the host's process ends (sbx_loop_run_ready). Memory that embeds a uv handle is freed only in
@@ -17,6 +18,9 @@
 
 /* Tasks that one drain runs before other users of the loop get their turn. */
 enum { DRAIN_MAX = 256 };
+
+/* How late a timer comes when the loop was busy, and not just the clock coarse. */
+enum { LATE_MS = 2 };
 
 struct sbx_watch {
   uv_poll_t poll;
@@ -38,6 +42,7 @@ struct sbx_loop {
   uv_loop_t *uv;
   uv_async_t wake;
   uv_timer_t timer;
+  uv_check_t check;    /* active while overdue timers wait for a look at the descriptors */
   size_t open_handles; /* whose close callback has not come yet */
 
   sbx_task *ready;
@@ -151,6 +156,7 @@ static void end(sbx_loop *loop) {
   while (loop->watches != NULL)
     sbx_watch_stop(loop->watches);
   uv_close((uv_handle_t *)&loop->timer, on_own_handle_closed);
+  uv_close((uv_handle_t *)&loop->check, on_own_handle_closed);
   uv_close((uv_handle_t *)&loop->wake, on_own_handle_closed);
 }
 
@@ -249,7 +255,8 @@ static void heap_remove(sbx_loop *loop, sbx_timer *timer) {
 static void on_timer(uv_timer_t *handle);
 
 /* Sets the uv timer to the heap's first. libuv counts from its cached time, so it may come early;
- * on_timer() then comes here again. */
+ * on_timer() then comes here again. While on_check() is awaited the timer only keeps the poll
+ * before it short; with no delay at all libuv might call it for ever without a poll. */
 static void update_timer(sbx_loop *loop) {
   if (loop->timers == NULL) {
     uv_timer_stop(&loop->timer);
@@ -257,12 +264,11 @@ static void update_timer(sbx_loop *loop) {
   }
   uint64_t now = sbx_now_ms();
   uint64_t due = loop->timers->due_ms;
-  uv_timer_start(&loop->timer, on_timer, due > now ? due - now : 0, 0);
+  uint64_t least = uv_is_active((uv_handle_t *)&loop->check) ? 1 : 0;
+  uv_timer_start(&loop->timer, on_timer, due > now + least ? due - now : least, 0);
 }
 
-static void on_timer(uv_timer_t *handle) {
-  sbx_loop *loop = handle->data;
-  enter(loop);
+static void fire_timers(sbx_loop *loop) {
   uint64_t now = sbx_now_ms();
   /* Bounded, so that a timer that arms itself with no delay cannot hold the loop. */
   for (size_t budget = loop->timer_count; budget > 0; budget--) {
@@ -274,6 +280,29 @@ static void on_timer(uv_timer_t *handle) {
     timer->fire(timer);
   }
   update_timer(loop);
+}
+
+/* Comes right after the poll. */
+static void on_check(uv_check_t *handle) {
+  sbx_loop *loop = handle->data;
+  enter(loop);
+  uv_check_stop(handle);
+  fire_timers(loop);
+  leave(loop);
+}
+
+/* When the loop was busy until after a deadline, what came in time is still unread, and libuv runs
+ * timers before it polls: then descriptors get their turn first. */
+static void on_timer(uv_timer_t *handle) {
+  sbx_loop *loop = handle->data;
+  enter(loop);
+  uint64_t now = sbx_now_ms();
+  if (loop->timers != NULL && now > loop->timers->due_ms && now - loop->timers->due_ms >= LATE_MS)
+    uv_check_start(&loop->check, on_check);
+  if (uv_is_active((uv_handle_t *)&loop->check))
+    update_timer(loop);
+  else
+    fire_timers(loop);
   leave(loop);
 }
 
@@ -423,11 +452,14 @@ int sbx_loop_new(sbx_loop **out, uv_loop_t *uv, sbx_err *err) {
     return sbx_err_set(err, SBX_EINVAL, "cannot use the event loop: %s", uv_strerror(rc));
   }
   uv_timer_init(uv, &loop->timer);
+  uv_check_init(uv, &loop->check);
   loop->wake.data = loop;
   loop->timer.data = loop;
-  loop->open_handles = 2;
+  loop->check.data = loop;
+  loop->open_handles = 3;
   uv_unref((uv_handle_t *)&loop->wake);
   uv_unref((uv_handle_t *)&loop->timer);
+  uv_unref((uv_handle_t *)&loop->check);
   *out = loop;
   return SBX_OK;
 }

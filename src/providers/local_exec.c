@@ -267,9 +267,9 @@ static void on_exited(local_exec *x) {
   status->signal_number = signalled ? x->frame.value : 0;
   status->signal_name = signalled ? signal_name(x->frame.value) : NULL;
   status->tree_gone = x->frame.left == 0;
-  /* What the command itself wrote is in the pipes by now. */
-  read_pipe(&x->pipes[0]);
-  read_pipe(&x->pipes[1]);
+  /* What the command itself wrote is in the pipes by now. All of it at once: a deadline may be
+   * waiting for its turn. */
+  read_rest(x);
 }
 
 /* The guard could not start the command. */

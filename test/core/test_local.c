@@ -400,6 +400,34 @@ static void test_a_timeout_ends_a_stubborn_tree(void **state) {
   local_result_free(&r);
 }
 
+static void be_busy(void *arg, sbx_stream stream, sbx_slice bytes) {
+  (void)stream;
+  (void)bytes;
+  if (!*(bool *)arg)
+    usleep(700 * 1000);
+  *(bool *)arg = true;
+}
+
+static void note_exit(void *arg, const sbx_err *err, const sbx_exec_result *result) {
+  assert_null(err);
+  assert_int_equal(result->outcome, SBX_EXITED);
+  assert_int_equal(result->exit_code, 3);
+  assert_int_equal(result->out.bytes.len + result->out.dropped, 60001);
+  assert_true(*(bool *)arg);
+}
+
+/* The limit is on the command, not on how long the host takes to look at it. */
+static void test_a_command_that_ends_in_time_while_the_host_is_busy(void **state) {
+  local_fixture *f = of(state);
+  bool busy = false;
+  local_start(f);
+  sbx_exec_spec spec = local_shell("echo; sleep 0.1; head -c 60000 /dev/zero; exit 3");
+  spec.timeout_ms = 500;
+  assert_int_equal(sbx_sandbox_exec(f->sb, &spec, be_busy, note_exit, &busy, NULL, NULL), SBX_OK);
+  uv_run(&f->uv, UV_RUN_DEFAULT);
+  assert_true(busy);
+}
+
 static void test_a_timeout_asks_first(void **state) {
   local_fixture *f = of(state);
   local_result r;
@@ -534,6 +562,7 @@ int main(void) {
       TEST(test_no_descriptor_is_inherited),
       TEST(test_a_timeout_ends_a_stubborn_tree),
       TEST(test_a_timeout_asks_first),
+      TEST(test_a_command_that_ends_in_time_while_the_host_is_busy),
       TEST(test_cancel),
       TEST(test_background_processes_are_ended),
       TEST(test_the_rest_may_write_for_a_short_time),

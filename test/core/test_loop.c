@@ -384,6 +384,61 @@ static void test_watch_reports_an_error_once(void **state) {
   close(p.fds[1]);
 }
 
+typedef struct busy_host {
+  sbx_timer timer;
+  int pipe[2];
+  sbx_watch *watch;
+  uv_timer_t other; /* of the host */
+  int step;
+} busy_host;
+
+static void fire_late(sbx_timer *timer) {
+  busy_host *b = (busy_host *)(void *)timer;
+  assert_int_equal(b->step++, 1);
+  sbx_loop_release(timer->loop);
+}
+
+static void read_in_time(void *arg, int events) {
+  busy_host *b = arg;
+  char byte;
+  assert_int_equal(events, SBX_READABLE);
+  assert_int_equal(read(b->pipe[0], &byte, 1), 1);
+  assert_int_equal(b->step++, 0);
+}
+
+/* Something comes in time, but the host is busy until the timer is overdue; then it uses timers. */
+static void be_busy(uv_timer_t *other) {
+  busy_host *b = other->data;
+  sbx_timer more;
+  assert_int_equal(write(b->pipe[1], "x", 1), 1);
+  while (sbx_now_ms() < b->timer.due_ms + 20)
+    usleep(1000);
+  uv_update_time(other->loop);
+  sbx_timer_init(&more, b->timer.loop, no_fire);
+  sbx_timer_start(&more, 0);
+  sbx_timer_stop(&more);
+  uv_close((uv_handle_t *)other, NULL);
+}
+
+static void test_what_came_in_time_is_seen_before_a_deadline(void **state) {
+  fixture *f = *state;
+  busy_host b = {.step = 0};
+  assert_int_equal(pipe(b.pipe), 0);
+  sbx_timer_init(&b.timer, f->loop, fire_late);
+  sbx_timer_start(&b.timer, 20);
+  sbx_loop_hold(f->loop);
+  assert_int_equal(
+      sbx_watch_start(&b.watch, f->loop, b.pipe[0], SBX_READABLE, read_in_time, &b, NULL), SBX_OK);
+  uv_timer_init(&f->uv, &b.other);
+  b.other.data = &b;
+  uv_timer_start(&b.other, be_busy, 5, 0);
+  uv_run(&f->uv, UV_RUN_DEFAULT);
+  assert_int_equal(b.step, 2);
+  sbx_watch_stop(b.watch);
+  close(b.pipe[0]);
+  close(b.pipe[1]);
+}
+
 static void test_watch_refuses_what_cannot_be_polled(void **state) {
   fixture *f = *state;
   sbx_watch *watch = NULL;
@@ -505,6 +560,7 @@ int main(void) {
       T(test_watch_is_level_triggered_and_sees_hang_up),
       T(test_watch_pauses_and_descriptor_can_be_reused_at_once),
       T(test_watch_reports_an_error_once),
+      T(test_what_came_in_time_is_seen_before_a_deadline),
       T(test_watch_refuses_what_cannot_be_polled),
       T(test_pool_work),
       T(test_close_waits_for_work_and_drains),
