@@ -3,9 +3,9 @@
 //
 //   const agent = new Agent({ model, tools: toolkit.getTools() });
 //
-// With a key:      E2B_API_KEY=e2b_... node examples/e2b-agent.js
-// Without one:     node examples/e2b-agent.js --emulator     (commands then run on this machine)
-import { E2BSandboxToolkit } from "cloudsandbox";
+// With a key:      E2B_API_KEY=e2b_... npm run example examples/e2b-agent.ts
+// Without one:     npm run example examples/e2b-agent.ts -- --emulator   (commands then run on this machine)
+import { collectToolkitTools, E2BSandboxToolkit, type SandboxToolArgs } from "cloudsandbox";
 
 const csv = "city,year,visitors\nOslo,2024,1200\nOslo,2025,1500\nPorto,2024,900\nPorto,2025,2100\n";
 const analysis = `
@@ -18,7 +18,7 @@ print(max(totals, key=totals.get), totals)
 `;
 
 /** What a model would decide, one step after the other. */
-const script = [
+const script: [thought: string, tool: string, args: SandboxToolArgs][] = [
   ["I put the data into the sandbox.", "sandbox_e2b_write_file", { path: "visitors.csv", contents: csv }],
   ["I analyse it.", "sandbox_e2b_run", { code: analysis }],
   ["I look around.", "sandbox_e2b_shell", { command: "uname -sm; ls -l visitors.csv" }],
@@ -30,11 +30,11 @@ const emulator = process.argv.includes("--emulator") ? await startEmulator() : u
 // Nothing is created before the first tool call; close() deletes the sandbox.
 const toolkit = new E2BSandboxToolkit({ lifetimeSeconds: 120, ...emulator?.options });
 try {
-  const tools = new Map(toolkit.getTools().map((tool) => [tool.name, tool]));
+  const tools = collectToolkitTools([toolkit]);
   for (const [thought, name, args] of script) {
     console.log(`model   ${thought}\n        ${name} ${JSON.stringify(args).slice(0, 100)}`);
     const started = performance.now();
-    const result = await tools.get(name).execute(args);
+    const result = await tools[name]!.execute(args);
     console.log(`result  ${result}\n        after ${Math.round(performance.now() - started)} ms\n`);
   }
   console.log(`sandbox ${toolkit.getSandbox().sandboxId}`);

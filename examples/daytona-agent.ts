@@ -1,10 +1,13 @@
 // An agent whose code runs at Daytona.
 //
-//   DAYTONA_API_KEY=... node examples/daytona-agent.js     hosted; DAYTONA_API_URL for a server of your own
-//   node examples/daytona-agent.js --emulator              no account: a loopback server of the tests
+//   DAYTONA_API_KEY=... npm run example examples/daytona-agent.ts    hosted; DAYTONA_API_URL for your own
+//   npm run example examples/daytona-agent.ts -- --emulator          no account: a loopback server of the tests
 //
 // The model is a script, so that the example needs none; a real one gets the same tools and texts.
-import { DaytonaSandboxToolkit, collectToolkitTools } from "cloudsandbox";
+import { collectToolkitTools, DaytonaSandboxToolkit, type SandboxToolArgs } from "cloudsandbox";
+
+type Message = { role: "user" | "tool"; content: string };
+type Answer = { call?: { name: string; args: SandboxToolArgs }; text?: string };
 
 const emulator = process.argv.includes("--emulator") ? await startEmulator() : undefined;
 
@@ -15,7 +18,7 @@ const toolkit = new DaytonaSandboxToolkit({
 });
 const tools = collectToolkitTools([toolkit]);
 
-const script = [
+const script: [tool: string, args: SandboxToolArgs][] = [
   ["write_file", { path: "input.csv", contents: "name,score\nAda,91\nLin,77\nSam,85\n" }],
   ["run", { code: "import csv\nrows = list(csv.DictReader(open('input.csv')))\nprint(max(rows, key=lambda row: int(row['score'])))" }],
   ["shell", { command: "sort -t, -k2 -n input.csv | tail -1; echo 'a remark' >&2; exit 3" }],
@@ -25,12 +28,14 @@ const script = [
 ];
 
 /** A model: answers a conversation with the next tool call, or with its last word. */
-function scriptedModel(messages) {
-  const [name, args] = script[messages.filter(({ role }) => role === "tool").length] ?? [];
-  return name ? { call: { name: `sandbox_daytona_${name}`, args } } : { text: "Ada has the best score." };
+function scriptedModel(messages: Message[]): Answer {
+  const step = script[messages.filter(({ role }) => role === "tool").length];
+  return step
+    ? { call: { name: `sandbox_daytona_${step[0]}`, args: step[1] } }
+    : { text: "Ada has the best score." };
 }
 
-const messages = [{ role: "user", content: "Who has the best score?" }];
+const messages: Message[] = [{ role: "user", content: "Who has the best score?" }];
 try {
   for (;;) {
     const { call, text } = scriptedModel(messages);
@@ -40,7 +45,7 @@ try {
     }
     console.log(`model: ${call.name} ${JSON.stringify(call.args)}`);
     // What a tool throws is an answer to the model, too.
-    const content = await tools[call.name].execute(call.args).catch((error) => `Error: ${error.message}`);
+    const content = await tools[call.name]!.execute(call.args).catch((error: Error) => `Error: ${error.message}`);
     console.log(`tool:  ${content}\n`);
     messages.push({ role: "tool", content });
   }
