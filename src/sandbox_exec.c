@@ -48,7 +48,8 @@ static exec_call *exec_of(sbx_call *call) {
 static void settle(exec_call *exec) {
   sbx_call *call = &exec->call;
   bool accepted = exec->kill_state == KILL_ACCEPTED;
-  if (exec->ended && (accepted || exec->status.tree_gone))
+  bool seen = accepted && call->sb->provider->kill_confirms;
+  if (exec->ended && (seen || exec->status.tree_gone))
     exec->termination = SBX_TERM_CONFIRMED;
   else
     exec->termination = accepted ? SBX_TERM_REQUESTED : SBX_TERM_UNKNOWN;

@@ -269,6 +269,7 @@ const sbx_provider sbx_e2b_provider = {
             SBX_CAP_KILL | SBX_CAP_LIST | SBX_CAP_CONTEXTS | SBX_CAP_LIFETIME | SBX_CAP_PAUSE,
     .limit_margin_ms = 1000,
     .kill_budget_ms = 5000,
+    .kill_confirms = true,
     .configure = sbx__e2b_configure,
     .config_free = sbx__e2b_config_free,
     .session_new = session_new,

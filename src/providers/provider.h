@@ -51,6 +51,8 @@ typedef struct sbx_provider {
   uint32_t limit_margin_ms;
   /* How long a kill may take before the answer is "unknown", in ms. */
   uint32_t kill_budget_ms;
+  /* Success of a kill says more than that it was accepted: nothing of the command was left. */
+  bool kill_confirms;
 
   /* Checks the options, an object that holds the common members too (see sbx_provider_check_names).
    * No I/O. */

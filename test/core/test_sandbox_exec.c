@@ -169,7 +169,18 @@ static void test_timeout_with_a_tree_that_was_not_seen_to_end(void **state) {
   fake_next(FAKE_EXEC, hangs);
   begin_exec(f, &s, "sleep 30", 10);
   await(f, &s);
-  /* The kill was accepted, and the command then ended. */
+  /* The kill was accepted, and the command then ended: not all that it had started. */
+  assert_timed_out(&s, SBX_TERM_REQUESTED);
+}
+
+static void test_timeout_with_a_kill_that_looks_for_the_tree(void **state) {
+  fixture *f = *state;
+  seen s = {0};
+  fake.status.tree_gone = false;
+  fake_provider.kill_confirms = true;
+  fake_next(FAKE_EXEC, hangs);
+  begin_exec(f, &s, "sleep 30", 10);
+  await(f, &s);
   assert_timed_out(&s, SBX_TERM_CONFIRMED);
 }
 
@@ -401,6 +412,7 @@ int main(void) {
       T(test_the_margin_is_the_provider_s_time),
       T(test_the_start_does_not_count),
       T(test_timeout_with_a_tree_that_was_not_seen_to_end),
+      T(test_timeout_with_a_kill_that_looks_for_the_tree),
       T(test_timeout_with_a_kill_that_is_accepted_only),
       T(test_timeout_with_a_refused_kill),
       T(test_a_silent_service_and_a_sandbox_that_lives),
