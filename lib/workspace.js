@@ -9,7 +9,6 @@ import path from "node:path";
 import { PathSecurityError, SandboxError, detailsOf } from "./errors.js";
 import { LocalSandbox } from "./local.js";
 import { checkNames, checkSignal, checkString, invalid, reading } from "./options.js";
-import { repositoryWords } from "./repository.js";
 import { EXEC_OPTIONS, execWithin } from "./sandbox.js";
 
 /** @import { CloudSandbox, FileEncoding, SandboxCallOptions } from "../types/index.js" */
@@ -275,6 +274,8 @@ export class LocalWorkspace extends Workspace {
   /** @param {{ repo: string, path: string, ref?: string }} clone @param {number} index */
   async #clone({ repo, path: target, ref }, index) {
     const directory = await insideWorkspace(/** @type {string} */ (this.#open().sandboxId), target);
+    // Loaded here, for few agents clone: each module costs every import of the package its share.
+    const { repositoryWords } = await import("./repository.js");
     const { shown, hide } = repositoryWords(repo);
     const name = `gitClones[${index}]${shown && ` (${shown})`}`;
     await this.#git(`clone of ${name}`, ["clone", "--", repo, directory], hide);
