@@ -21,6 +21,7 @@
 #include <stdlib.h>
 #include <string.h>
 #include <sys/socket.h>
+#include <sys/stat.h>
 #include <unistd.h>
 
 enum {
@@ -106,6 +107,9 @@ static int make_workspace(sbx__workspace **out, const sbx_config *config, sbx_er
     return sbx_err_set(err, code, "cannot make a workspace in %s: %s", config->temp_dir,
                        strerror(errno));
   }
+  /* The host's umask may have left nothing. */
+  int ignored = chmod(made, S_IRWXU);
+  (void)ignored;
   char *path = resolve(made, err);
   int rc = path != NULL ? open_workspace(out, path, true, err) : err->code;
   if (rc != SBX_OK)

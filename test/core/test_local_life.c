@@ -126,6 +126,16 @@ static void test_the_workspace_lives_from_start_to_close(void **state) {
   assert_int_equal(local_close(f), SBX_OK);
 }
 
+static void test_a_umask_that_leaves_nothing(void **state) {
+  local_fixture *f = of(state);
+  struct stat st;
+  mode_t mask = umask(0777);
+  local_start(f);
+  umask(mask);
+  assert_int_equal(stat(sbx_sandbox_id(f->sb), &st), 0);
+  assert_int_equal(st.st_mode & 0777, 0700);
+}
+
 static void test_a_given_workspace_is_kept(void **state) {
   local_fixture *f = of(state);
   char path[128], option[256];
@@ -639,6 +649,7 @@ int main(void) {
       TEST(test_a_helper_program_that_does_not_help),
       TEST(test_directories_that_cannot_be_used),
       TEST(test_the_workspace_lives_from_start_to_close),
+      TEST(test_a_umask_that_leaves_nothing),
       TEST(test_a_given_workspace_is_kept),
       TEST(test_a_failed_removal_can_be_repeated),
       TEST(test_files_and_commands_share_the_workspace),
