@@ -298,6 +298,13 @@ static int kill_all(guard *g) {
   return gone ? 0 : 1;
 }
 
+/* Whether the host wants no command any more that waited here: a helper may have been slow. */
+static bool is_called_off(int control) {
+  char order;
+  ssize_t n = recv(control, &order, 1, MSG_PEEK | MSG_DONTWAIT);
+  return n >= 0 || (errno != EAGAIN && errno != EINTR);
+}
+
 /* One order of the host, 0 when there is none yet. */
 static int next_order(const guard *g) {
   char order = 0;
@@ -513,6 +520,10 @@ static int guard_main(command *cmd) {
     return 0;
   }
   close_fd(&cmd->fd[SBX_GUARD_FD_SPEC]);
+  if (is_called_off(g.control)) {
+    send_frame(g.control, SBX_GUARD_FAILED, ECANCELED, SBX_GUARD_STEP_REQUEST, false);
+    return 0;
+  }
   send_frame(g.control, SBX_GUARD_STARTED, 0, 0, false);
   g.leader = fork_command(cmd, &failure);
   if (g.leader < 0) {

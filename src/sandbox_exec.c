@@ -49,7 +49,8 @@ static void settle(exec_call *exec) {
   sbx_call *call = &exec->call;
   bool accepted = exec->kill_state == KILL_ACCEPTED;
   bool seen = accepted && call->sb->provider->kill_confirms;
-  if (exec->ended && (seen || exec->status.tree_gone))
+  bool gone = exec->status.tree_gone && (exec->ended || !exec->status.started);
+  if (gone || (exec->ended && seen))
     exec->termination = SBX_TERM_CONFIRMED;
   else
     exec->termination = accepted ? SBX_TERM_REQUESTED : SBX_TERM_UNKNOWN;

@@ -139,6 +139,8 @@ static void settle(local_exec *x) {
   bool done = guard_done(x);
   if (done && !pipes_open(x))
     finish(x, NULL);
+  else if (!done && x->phase == TERMINATING)
+    return; /* what the command left behind has its grace, too */
   else if (!done && !pipes_open(x) && x->phase != ENDING)
     end_the_rest(x);
   else if (x->phase < DRAINING || (done && x->phase == ENDING))
@@ -277,6 +279,7 @@ static void on_failed(local_exec *x) {
   int error = x->frame.value;
   sbx_err err;
   x->status->started = false;
+  x->status->tree_gone = true;
   switch ((sbx_guard_step)x->frame.detail) {
   case SBX_GUARD_STEP_CWD:
     sbx_err_set(&err, SBX_EINVAL, "cannot enter the working directory: %s", strerror(error));
@@ -294,7 +297,10 @@ static void on_failed(local_exec *x) {
     break;
   case SBX_GUARD_STEP_REQUEST:
   default:
-    sbx__local_sys_fail(&err, "read the command in the helper process", error);
+    if (error == ECANCELED)
+      sbx_err_set(&err, SBX_ECANCELED, "cancelled before the command had started");
+    else
+      sbx__local_sys_fail(&err, "read the command in the helper process", error);
     break;
   }
   finish(x, &err);

@@ -242,6 +242,26 @@ static void close_run(run *r) {
   close(r->witness);
 }
 
+/* The helper was slow, and the host has given up meanwhile. */
+static void test_what_was_called_off_does_not_start(void **state) {
+  helper h = start_helper();
+  (void)state;
+  assert_int_equal(kill(h.pid, SIGSTOP), 0);
+  run r = start_shell(&h, "echo ran");
+  order(&r, SBX_GUARD_ORDER_TERM);
+  run other = start_shell(&h, "echo ran");
+  close(other.control);
+  assert_int_equal(kill(h.pid, SIGCONT), 0);
+  assert_frame(r.control, SBX_GUARD_FAILED, ECANCELED, SBX_GUARD_STEP_REQUEST, 0);
+  assert_end(r.control);
+  assert_output(&r, "");
+  assert_output(&other, "");
+  close_run(&r);
+  close(other.out);
+  close(other.witness);
+  stop_helper(&h);
+}
+
 /* ---- ends ---- */
 
 static void test_reports_how_a_command_ended(void **state) {
@@ -732,6 +752,7 @@ static void test_the_command_goes_with_helper_and_guard(void **state) {
 
 static int run_all(const char *name) {
   const struct CMUnitTest tests[] = {
+      cmocka_unit_test(test_what_was_called_off_does_not_start),
       cmocka_unit_test(test_reports_how_a_command_ended),
       cmocka_unit_test(test_missing_programs_end_as_in_a_shell),
       cmocka_unit_test(test_searches_the_path_of_the_command),
