@@ -19,6 +19,7 @@
 
 enum {
   MAX_ARGUMENT = 100 * 1024, /* the kernel refuses one of 128 KiB */
+  MAX_PIPE = 1024 * 1024,    /* what a pipe may hold without a privilege */
   MAX_SPEC = 64 * 1024 * 1024
 };
 
@@ -85,6 +86,27 @@ static int put_file(int *out, const sbx_session *session, sbx_slice first, sbx_s
   return error == 0 ? SBX_OK : sbx__local_sys_fail(err, "store the command", error);
 }
 
+/* A pipe that holds `text` and then ends: opened once more by its name, as /dev/stdin, it does not
+ * give the text a second time. False where the system does not make it that large. */
+static bool put_pipe(int *out, sbx_slice text) {
+  int fd[2];
+  bool held = false;
+  if (text.len > MAX_PIPE || pipe2(fd, O_CLOEXEC) != 0)
+    return false;
+#ifdef F_SETPIPE_SZ
+  if (text.len > 0)
+    fcntl(fd[1], F_SETPIPE_SZ, (int)text.len);
+#endif
+  fcntl(fd[1], F_SETFL, O_NONBLOCK);
+  held = text.len == 0 || write(fd[1], text.ptr, text.len) == (ssize_t)text.len;
+  close(fd[1]);
+  if (held)
+    *out = fd[0];
+  else
+    close(fd[0]);
+  return held;
+}
+
 /* ---- argument list -------------------------------------------------------------------------- */
 
 static void add_string(sbx_buf *buf, uint32_t *count, sbx_slice text) {
@@ -121,6 +143,8 @@ static int add_code(sbx_buf *buf, sbx_guard_spec *head, sbx__command *command,
     add_arg(buf, head, config->node_args[i]);
   if (spec->stdin_bytes.len == 0) {
     add_arg(buf, head, "-");
+    if (put_pipe(&command->fd[SBX_GUARD_FD_STDIN], spec->text))
+      return SBX_OK;
     return put_file(&command->fd[SBX_GUARD_FD_STDIN], session, spec->text, sbx_slice_of(NULL, 0),
                     err);
   }
@@ -129,7 +153,12 @@ static int add_code(sbx_buf *buf, sbx_guard_spec *head, sbx__command *command,
                        "code of more than %d bytes cannot be run together with stdin; write the "
                        "code to a file and run that",
                        MAX_ARGUMENT);
-  add_arg(buf, head, python ? "-c" : "-e");
+  if (python) {
+    add_arg(buf, head, "-c");
+  } else {
+    /* After -e, code that begins with a '-' would be an option. */
+    sbx_buf_append_str(buf, "--eval=");
+  }
   add_string(buf, &head->argc, spec->text);
   return SBX_OK;
 }

@@ -129,7 +129,7 @@ static void test_arguments_of_node(void **state) {
   local_result_free(&r);
   spec.stdin_bytes = sbx_slice_str("given");
   local_exec(f, &r, &spec);
-  assert_slice(sbx_buf_slice(&r.out), LIT("-a  b  c -e 1\n"));
+  assert_slice(sbx_buf_slice(&r.out), LIT("-a  b  c --eval=1\n"));
   local_result_free(&r);
   spec = local_code(SBX_LANG_PYTHON, "import sys; print(sys.argv)");
   local_exec(f, &r, &spec);
@@ -400,6 +400,61 @@ static void test_a_timeout_ends_a_stubborn_tree(void **state) {
   local_result_free(&r);
 }
 
+/* The shell itself is gone at once; what it left behind cleans up in its own time. */
+static void test_the_grace_is_for_the_whole_tree(void **state) {
+  local_fixture *f = of(state);
+  local_result r;
+  sbx_exec_spec spec =
+      local_shell("(trap 'sleep 0.4; echo clean; exit' TERM; echo ready; while :; do sleep 0.05; "
+                  "done) & wait");
+  local_begin(f, &r, &spec, true);
+  local_await_output(f, &r, "ready\n");
+  sbx_call_cancel(r.call);
+  local_await(f, &r);
+  assert_int_equal(r.exec.outcome, SBX_CANCELLED);
+  assert_int_equal(r.exec.termination, SBX_TERM_CONFIRMED);
+  assert_slice(sbx_buf_slice(&r.out), LIT("ready\nclean\n"));
+  local_result_free(&r);
+}
+
+static void assert_code(local_fixture *f, const sbx_exec_spec *spec, sbx_slice output) {
+  local_result r;
+  local_exec(f, &r, spec);
+  assert_int_equal(r.err.code, SBX_OK);
+  assert_slice(sbx_buf_slice(&r.error), LIT(""));
+  assert_slice(sbx_buf_slice(&r.out), output);
+  local_result_free(&r);
+}
+
+static void test_code_finds_nothing_on_stdin(void **state) {
+  local_fixture *f = of(state);
+  sbx_exec_spec spec = local_code(SBX_LANG_PYTHON, "print(len(open('/dev/stdin').read()))");
+  assert_code(f, &spec, LIT("0\n"));
+  enum { SIZE = 400000 };
+  char *text = malloc(SIZE + 1);
+  assert_non_null(text);
+  memset(text, '#', SIZE);
+  int n = snprintf(text, SIZE, "print(len(open('/dev/stdin').read()))\n");
+  text[n] = '#';
+  text[SIZE] = '\0';
+  spec = local_code(SBX_LANG_PYTHON, text);
+  assert_code(f, &spec, LIT("0\n"));
+  free(text);
+  spec = local_code(SBX_LANG_NODE,
+                    "console.log(require('fs').readFileSync('/dev/stdin', 'utf8').length)");
+  assert_code(f, &spec, LIT("0\n"));
+}
+
+static void test_code_that_looks_like_an_option(void **state) {
+  local_fixture *f = of(state);
+  static const sbx_language languages[] = {SBX_LANG_PYTHON, SBX_LANG_NODE};
+  for (size_t i = 0; i < 2; i++) {
+    sbx_exec_spec spec = local_code(languages[i], "-1");
+    spec.stdin_bytes = LIT("x");
+    assert_code(f, &spec, LIT(""));
+  }
+}
+
 static void be_busy(void *arg, sbx_stream stream, sbx_slice bytes) {
   (void)stream;
   (void)bytes;
@@ -562,6 +617,9 @@ int main(void) {
       TEST(test_no_descriptor_is_inherited),
       TEST(test_a_timeout_ends_a_stubborn_tree),
       TEST(test_a_timeout_asks_first),
+      TEST(test_the_grace_is_for_the_whole_tree),
+      TEST(test_code_finds_nothing_on_stdin),
+      TEST(test_code_that_looks_like_an_option),
       TEST(test_a_command_that_ends_in_time_while_the_host_is_busy),
       TEST(test_cancel),
       TEST(test_background_processes_are_ended),
