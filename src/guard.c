@@ -542,33 +542,44 @@ static int guard_main(command *cmd) {
 
 /* ---- helper --------------------------------------------------------------------------------- */
 
-/* Ends what a killed guard left to us. The guards are in our session; a command never is. */
-static void sweep_orphans(int64_t limit) {
+/* Kills what a killed guard left to us and, if asked to, the guards. These are in our session; a
+ * command never is. True when there was something to kill, which may need a further look. */
+static bool kill_children(bool guards_too) {
   static child_list list;
-  for (bool found = true; found && now_ms() < limit;) {
-    found = false;
-    list_children(&list);
-    for (size_t i = 0; i < list.count; i++) {
-      if (getsid(list.pid[i]) == getpid())
-        continue;
-      found = true;
-      kill(list.pid[i], SIGKILL);
-      waitpid(list.pid[i], NULL, WNOHANG);
-    }
-    if (found)
-      wait_event(-1, POLL_MS);
+  bool found = false;
+  list_children(&list);
+  for (size_t i = 0; i < list.count; i++) {
+    if (!guards_too && getsid(list.pid[i]) == getpid())
+      continue;
+    found = true;
+    kill(list.pid[i], SIGKILL);
+    waitpid(list.pid[i], NULL, WNOHANG);
   }
+  return found;
 }
 
-/* Collects guards that have ended. False when there are none at all. */
-static bool collect_guards(void) {
+/* Collects guards that have ended, and goes on with killing what such a one has left: for as long
+ * as `*sweep_limit` says, without waiting. False when there are no children at all. */
+static bool collect_guards(int64_t *sweep_limit) {
   int status;
   pid_t pid;
   while ((pid = waitpid(-1, &status, WNOHANG)) > 0) {
     if (!WIFEXITED(status) || WEXITSTATUS(status) != 0)
-      sweep_orphans(now_ms() + KILL_BUDGET_MS);
+      *sweep_limit = now_ms() + KILL_BUDGET_MS;
   }
+  if (*sweep_limit != 0 && (!kill_children(false) || now_ms() >= *sweep_limit))
+    *sweep_limit = 0;
   return pid == 0;
+}
+
+/* The guards see the host's end on their own sockets. One that has not gone by then is stopped, or
+ * worse: it is killed, and its command with it. Whoever waits for us, waits for them. */
+static void end_children(int64_t sweep_limit) {
+  for (int64_t limit = now_ms() + CLOSE_BUDGET_MS;
+       collect_guards(&sweep_limit) && now_ms() < limit;)
+    wait_event(-1, POLL_MS);
+  for (int64_t limit = now_ms() + KILL_BUDGET_MS; kill_children(true) && now_ms() < limit;)
+    wait_event(-1, POLL_MS);
 }
 
 typedef enum request_kind {
@@ -630,10 +641,11 @@ static int helper_main(const char *directory) {
   static command cmd;
   pid_t host = getppid();
   request_kind kind = REQUEST_COMMAND;
+  int64_t sweep_limit = 0;
   send_frame(SBX_GUARD_SOCKET_FD, SBX_GUARD_HELLO, 0, 0, false);
   for (;;) {
-    collect_guards();
-    if (!wait_event(SBX_GUARD_SOCKET_FD, -1))
+    collect_guards(&sweep_limit);
+    if (!wait_event(SBX_GUARD_SOCKET_FD, sweep_limit != 0 ? POLL_MS : -1))
       continue;
     kind = receive_request(&cmd);
     if (kind != REQUEST_COMMAND)
@@ -648,10 +660,7 @@ static int helper_main(const char *directory) {
     for (int i = 0; i < SBX_GUARD_FD_MAX; i++)
       close_fd(&cmd.fd[i]);
   }
-  /* The guards see the same end on their own sockets. Whoever waits for us, waits for them. */
-  for (int64_t limit = now_ms() + CLOSE_BUDGET_MS; collect_guards() && now_ms() < limit;)
-    wait_event(-1, POLL_MS * 10);
-  sweep_orphans(now_ms() + KILL_BUDGET_MS);
+  end_children(sweep_limit);
   if (kind == REQUEST_HUNG_UP)
     remove_directory(directory, host);
   return 0;

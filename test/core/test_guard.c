@@ -242,6 +242,21 @@ static void close_run(run *r) {
   close(r->witness);
 }
 
+/* A guard that was stopped by its command is ended by the helper. */
+static void test_a_stopped_guard_does_not_outlive_the_helper(void **state) {
+  helper h = start_helper();
+  char line[64];
+  (void)state;
+  run r = start_shell(&h, "kill -STOP $PPID; setsid sleep 300 & echo stopped; sleep 300");
+  read_line(&r, line, sizeof line);
+  assert_string_equal(line, "stopped");
+  close(r.control);
+  stop_helper(&h);
+  assert_witness_ends(r.witness);
+  close(r.out);
+  close(r.witness);
+}
+
 /* The helper was slow, and the host has given up meanwhile. */
 static void test_what_was_called_off_does_not_start(void **state) {
   helper h = start_helper();
@@ -752,6 +767,7 @@ static void test_the_command_goes_with_helper_and_guard(void **state) {
 
 static int run_all(const char *name) {
   const struct CMUnitTest tests[] = {
+      cmocka_unit_test(test_a_stopped_guard_does_not_outlive_the_helper),
       cmocka_unit_test(test_what_was_called_off_does_not_start),
       cmocka_unit_test(test_reports_how_a_command_ended),
       cmocka_unit_test(test_missing_programs_end_as_in_a_shell),
