@@ -19,7 +19,7 @@
 
 /* ---- options -------------------------------------------------------------------------------- */
 
-/* "NAME=value" strings without two of a name. */
+/* "NAME=value" strings; of two with one name the later one counts. */
 typedef struct sbx__env {
   char **items;
   size_t count;
@@ -40,8 +40,6 @@ struct sbx_config {
 
 int sbx__local_configure(sbx_config **out, sbx_loop *loop, const sbx_json *options, sbx_err *err);
 void sbx__local_config_free(sbx_config *config);
-/* The item of a variable, or NULL. */
-const char *sbx__env_find(const sbx__env *env, sbx_slice name);
 
 /* ---- helper program ------------------------------------------------------------------------- */
 

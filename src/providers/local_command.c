@@ -180,36 +180,50 @@ static int add_argv(sbx_buf *buf, sbx_guard_spec *head, sbx__command *command,
 
 /* ---- environment ---------------------------------------------------------------------------- */
 
-static void add_variable(sbx_buf *buf, sbx_guard_spec *head, sbx_slice name, sbx_slice value) {
-  sbx_buf_append_slice(buf, name);
+typedef struct variable {
+  sbx_slice name;
+  sbx_slice value;
+  size_t rank; /* of two with one name the higher one counts */
+} variable;
+
+static int by_name(const void *a, const void *b) {
+  const variable *x = a, *y = b;
+  size_t common = x->name.len < y->name.len ? x->name.len : y->name.len;
+  int order = memcmp(x->name.ptr, y->name.ptr, common);
+  if (order == 0)
+    order = (x->name.len > y->name.len) - (x->name.len < y->name.len);
+  return order != 0 ? order : (x->rank > y->rank) - (x->rank < y->rank);
+}
+
+static void add_variable(sbx_buf *buf, sbx_guard_spec *head, const variable *v) {
+  sbx_buf_append_slice(buf, v->name);
   sbx_buf_append_char(buf, '=');
-  add_string(buf, &head->envc, value);
+  add_string(buf, &head->envc, v->value);
 }
 
-/* Whether one of the call's variables from number `from` on has this name. */
-static bool is_set(const sbx_exec_spec *spec, size_t from, sbx_slice name) {
-  for (size_t i = from; i < spec->env_count; i++) {
-    if (sbx_slice_eq(spec->env[i].name, name))
-      return true;
-  }
-  return false;
-}
-
-static void add_env(sbx_buf *buf, sbx_guard_spec *head, const sbx_session *session,
-                    const sbx_exec_spec *spec) {
+/* HOME, the sandbox's variables, the call's variables; the later ones count. */
+static int add_env(sbx_buf *buf, sbx_guard_spec *head, const sbx_session *session,
+                   const sbx_exec_spec *spec) {
   const sbx__env *base = &session->config->env;
-  sbx_slice home = sbx_slice_str("HOME");
-  for (size_t i = 0; i < base->count; i++) {
+  size_t count = 0;
+  variable *list = sbx_calloc(1 + base->count + spec->env_count, sizeof *list);
+  if (list == NULL)
+    return SBX_ENOMEM;
+  list[count++] = (variable){sbx_slice_str("HOME"), sbx_slice_str(session->workspace->path), 0};
+  for (size_t i = 0; i < base->count; i++, count++) {
     sbx_slice item = sbx_slice_str(base->items[i]);
-    if (!is_set(spec, 0, sbx_slice_of(item.ptr, sbx_slice_find(item, '='))))
-      add_string(buf, &head->envc, item);
+    size_t len = sbx_slice_find(item, '=');
+    list[count] = (variable){sbx_slice_of(item.ptr, len), sbx_slice_skip(item, len + 1), count};
   }
-  if (sbx__env_find(base, home) == NULL && !is_set(spec, 0, home))
-    add_variable(buf, head, home, sbx_slice_str(session->workspace->path));
-  for (size_t i = 0; i < spec->env_count; i++) {
-    if (!is_set(spec, i + 1, spec->env[i].name))
-      add_variable(buf, head, spec->env[i].name, spec->env[i].value);
+  for (size_t i = 0; i < spec->env_count; i++, count++)
+    list[count] = (variable){spec->env[i].name, spec->env[i].value, count};
+  qsort(list, count, sizeof *list, by_name);
+  for (size_t i = 0; i < count; i++) {
+    if (i + 1 == count || !sbx_slice_eq(list[i].name, list[i + 1].name))
+      add_variable(buf, head, &list[i]);
   }
+  sbx_free(list);
+  return SBX_OK;
 }
 
 /* ---- the whole ------------------------------------------------------------------------------ */
@@ -243,7 +257,11 @@ int sbx__command_make(sbx__command *command, const sbx_session *session, const s
   int rc = add_argv(&buf, &head, command, session, spec, err);
   if (rc != SBX_OK)
     goto done;
-  add_env(&buf, &head, session, spec);
+  rc = add_env(&buf, &head, session, spec);
+  if (rc != SBX_OK) {
+    sbx_err_set(err, rc, NULL);
+    goto done;
+  }
   if (buf.error != SBX_OK) {
     rc = sbx_err_set(err, buf.error,
                      buf.error == SBX_ETOOBIG

@@ -24,24 +24,9 @@ enum { KILL_GRACE_MS = 2000, MAX_KILL_GRACE_MS = 3000 };
 
 /* ---- environment ---------------------------------------------------------------------------- */
 
-static size_t find_index(const sbx__env *env, sbx_slice name) {
-  size_t i = 0;
-  for (; i < env->count; i++) {
-    const char *item = env->items[i];
-    if (strncmp(item, name.ptr, name.len) == 0 && item[name.len] == '=')
-      break;
-  }
-  return i;
-}
-
-const char *sbx__env_find(const sbx__env *env, sbx_slice name) {
-  size_t i = find_index(env, name);
-  return i < env->count ? env->items[i] : NULL;
-}
-
-static int env_set(sbx__env *env, sbx_slice name, sbx_slice value) {
-  size_t len, size, at = find_index(env, name);
-  if (at == env->room) {
+static int env_add(sbx__env *env, sbx_slice name, sbx_slice value) {
+  size_t len, size;
+  if (env->count == env->room) {
     size_t room = env->room > 0 ? env->room * 2 : 16;
     char **items = sbx_realloc(env->items, room * sizeof *items);
     if (items == NULL)
@@ -59,16 +44,12 @@ static int env_set(sbx__env *env, sbx_slice name, sbx_slice value) {
   if (value.len > 0)
     memcpy(item + name.len + 1, value.ptr, value.len);
   item[len + 1] = '\0';
-  if (at == env->count)
-    env->count++;
-  else
-    sbx_free(env->items[at]);
-  env->items[at] = item;
+  env->items[env->count++] = item;
   return SBX_OK;
 }
 
-static int env_set_str(sbx__env *env, const char *name, const char *value) {
-  return env_set(env, sbx_slice_str(name), sbx_slice_str(value));
+static int env_add_str(sbx__env *env, const char *name, const char *value) {
+  return env_add(env, sbx_slice_str(name), sbx_slice_str(value));
 }
 
 static void env_free(sbx__env *env) {
@@ -93,14 +74,14 @@ static bool names_utf8(const char *locale) {
 static int set_defaults(sbx__env *env) {
   const char *path = getenv("PATH");
   const char *all = getenv("LC_ALL"), *lang = getenv("LANG"), *zone = getenv("TZ");
-  int rc = env_set_str(env, "PATH",
+  int rc = env_add_str(env, "PATH",
                        path != NULL && *path != '\0' ? path : "/usr/local/bin:/usr/bin:/bin");
   if (rc == SBX_OK)
-    rc = env_set_str(env, "TERM", "dumb");
+    rc = env_add_str(env, "TERM", "dumb");
   if (rc == SBX_OK)
-    rc = env_set_str(env, "LANG", names_utf8(all) ? all : names_utf8(lang) ? lang : "C.UTF-8");
+    rc = env_add_str(env, "LANG", names_utf8(all) ? all : names_utf8(lang) ? lang : "C.UTF-8");
   if (rc == SBX_OK && zone != NULL)
-    rc = env_set_str(env, "TZ", zone);
+    rc = env_add_str(env, "TZ", zone);
   return rc;
 }
 
@@ -120,7 +101,7 @@ static int inherit(sbx__env *env, sbx_slice name, sbx_err *err) {
   if (text == NULL)
     return sbx_err_set(err, SBX_ENOMEM, NULL);
   const char *value = getenv(text);
-  int rc = value != NULL ? env_set_str(env, text, value) : SBX_OK;
+  int rc = value != NULL ? env_add_str(env, text, value) : SBX_OK;
   sbx_free(text);
   return rc == SBX_OK ? SBX_OK : sbx_err_set(err, rc, NULL);
 }
@@ -154,7 +135,7 @@ static int read_env(sbx__env *env, const sbx_json *object, sbx_err *err) {
       sbx_err_append(err, " must be a string without NUL bytes");
       return SBX_EINVAL;
     }
-    if (env_set(env, name, value) != SBX_OK)
+    if (env_add(env, name, value) != SBX_OK)
       return sbx_err_set(err, SBX_ENOMEM, NULL);
   }
   return SBX_OK;

@@ -289,6 +289,8 @@ static void on_failed(local_exec *x) {
       sbx_err_set(&err, SBX_ETOOBIG,
                   "an argument or the environment of the command is too long for the system; pass "
                   "long text through stdin or a file");
+    else if (error == ENAMETOOLONG || error == ELOOP)
+      sbx_err_set(&err, SBX_EINVAL, "cannot run the command: its name: %s", strerror(error));
     else
       sbx__local_sys_fail(&err, "run the command", error);
     break;

@@ -314,8 +314,8 @@ static void test_the_environment_is_what_was_named(void **state) {
       .kind = SBX_EXEC_ARGV, .argv = argv, .argc = 1, .env = vars, .env_count = COUNT(vars)};
   local_exec(f, &r, &spec);
   snprintf(expected, sizeof expected,
-           "PATH=%s\nTERM=dumb\nLANG=C.UTF-8\nWANTED=w w\nALSO=over\nA=1\nHOME=%s\nB=2\nC=3\n",
-           getenv("PATH"), sbx_sandbox_id(f->sb));
+           "A=1\nALSO=over\nB=2\nC=3\nHOME=%s\nLANG=C.UTF-8\nPATH=%s\nTERM=dumb\nWANTED=w w\n",
+           sbx_sandbox_id(f->sb), getenv("PATH"));
   assert_slice(sbx_buf_slice(&r.output), sbx_slice_str(expected));
   local_result_free(&r);
 
@@ -324,8 +324,8 @@ static void test_the_environment_is_what_was_named(void **state) {
   local_options(f, "\"env\":{\"HOME\":\"/elsewhere\",\"TERM\":\"xterm\"}");
   spec.env_count = 0;
   local_exec(f, &r, &spec);
-  snprintf(expected, sizeof expected, "PATH=%s\nTERM=xterm\nLANG=de_DE.utf8\nTZ=UTC\nHOME=%s\n",
-           getenv("PATH"), "/elsewhere");
+  snprintf(expected, sizeof expected, "HOME=%s\nLANG=de_DE.utf8\nPATH=%s\nTERM=xterm\nTZ=UTC\n",
+           "/elsewhere", getenv("PATH"));
   assert_slice(sbx_buf_slice(&r.output), sbx_slice_str(expected));
   local_result_free(&r);
   unsetenv("LANG");
@@ -443,6 +443,48 @@ static void test_code_finds_nothing_on_stdin(void **state) {
   spec = local_code(SBX_LANG_NODE,
                     "console.log(require('fs').readFileSync('/dev/stdin', 'utf8').length)");
   assert_code(f, &spec, LIT("0\n"));
+}
+
+static void test_names_that_no_program_can_have(void **state) {
+  local_fixture *f = of(state);
+  local_result r;
+  char name[8000];
+  local_assert_shell(f, "ln -s loop loop", 0, "");
+  memset(name, 'n', sizeof name);
+  name[0] = '/';
+  const sbx_slice names[] = {sbx_slice_of(name, sizeof name), sbx_slice_of(name + 1, 300),
+                             LIT("./loop")};
+  for (size_t i = 0; i < 3; i++) {
+    sbx_exec_spec spec = {.kind = SBX_EXEC_ARGV, .argv = &names[i], .argc = 1};
+    local_begin(f, &r, &spec, false);
+    local_await(f, &r);
+    assert_int_equal(r.err.code, SBX_EINVAL);
+    assert_false(r.err.may_have_run);
+    local_result_free(&r);
+  }
+}
+
+/* In time that grows with their number, not with its square. */
+static void test_very_many_variables(void **state) {
+  local_fixture *f = of(state);
+  local_result r;
+  enum { COUNT = 100000 };
+  char(*names)[16] = calloc(COUNT, sizeof *names);
+  sbx_env_var *env = calloc(COUNT, sizeof *env);
+  assert_true(names != NULL && env != NULL);
+  for (size_t i = 0; i < COUNT; i++) {
+    snprintf(names[i], sizeof names[i], "V%zu", i / 100);
+    env[i] = (sbx_env_var){sbx_slice_str(names[i]), sbx_slice_str(names[i % 100])};
+  }
+  env[COUNT - 1].value = LIT("last");
+  sbx_exec_spec spec = local_shell("echo $V999 $V0; env | grep -c ^V");
+  spec.env = env;
+  spec.env_count = COUNT;
+  local_exec(f, &r, &spec);
+  assert_slice(sbx_buf_slice(&r.out), LIT("last V0\n1000\n"));
+  local_result_free(&r);
+  free(names);
+  free(env);
 }
 
 static void test_code_that_looks_like_an_option(void **state) {
@@ -620,6 +662,8 @@ int main(void) {
       TEST(test_the_grace_is_for_the_whole_tree),
       TEST(test_code_finds_nothing_on_stdin),
       TEST(test_code_that_looks_like_an_option),
+      TEST(test_names_that_no_program_can_have),
+      TEST(test_very_many_variables),
       TEST(test_a_command_that_ends_in_time_while_the_host_is_busy),
       TEST(test_cancel),
       TEST(test_background_processes_are_ended),
