@@ -15,7 +15,8 @@
 enum {
   MAX_PASSES = 1 << 20,
   MAX_IDLE_PASSES = 3, /* without anything removed */
-  NAME_TRIES = 1000
+  NAME_TRIES = 1000,
+  FREE_NAME = 64
 };
 
 /* Every directory found below one of the root's own is moved up into the root before its parent is
@@ -49,11 +50,11 @@ static void permit(int dir, const char *name) {
   (void)ignored;
 }
 
-static bool move_up(remover *r, int dir, const char *name) {
-  char free_name[64];
+/* Moves it into the root, under a name that is free there. */
+static bool move_up(remover *r, int dir, const char *name, char free_name[FREE_NAME]) {
   bool permitted = false;
   for (int i = 0; i < NAME_TRIES; i++) {
-    snprintf(free_name, sizeof free_name, ".removed-%llu", r->next_name++);
+    snprintf(free_name, FREE_NAME, ".removed-%llu", r->next_name++);
     if (renameat(dir, name, r->root->fd, free_name) == 0 || errno == ENOENT)
       return true;
     /* A directory that changes its parent must be writable itself. */
@@ -68,15 +69,16 @@ static bool move_up(remover *r, int dir, const char *name) {
   return false;
 }
 
-/* Empties a directory of the root and removes it. */
-static bool remove_dir(remover *r, const char *name) {
+/* Empties a directory of the root and removes it. `name` is what an error calls it. */
+static bool remove_dir_at(remover *r, const char *at, const char *name) {
   static const int flags = O_RDONLY | O_DIRECTORY | O_NOFOLLOW;
+  char free_name[FREE_NAME];
   struct stat st;
   const struct dirent *entry;
-  int fd = sbx__local_open(r->root, name, flags, SBX__LOCAL_STAY);
+  int fd = sbx__local_open(r->root, at, flags, SBX__LOCAL_STAY);
   if (fd < 0 && errno == EACCES) {
-    permit(r->root->fd, name);
-    fd = sbx__local_open(r->root, name, flags, SBX__LOCAL_STAY);
+    permit(r->root->fd, at);
+    fd = sbx__local_open(r->root, at, flags, SBX__LOCAL_STAY);
   }
   DIR *dir = sbx__stream_of(fd);
   if (dir == NULL || fstat(fd, &st) != 0) {
@@ -97,17 +99,32 @@ static bool remove_dir(remover *r, const char *name) {
     if (sbx__is_dot(entry->d_name))
       continue;
     if (is_dir_entry(fd, entry))
-      changed |= move_up(r, fd, entry->d_name);
+      changed |= move_up(r, fd, entry->d_name, free_name);
     else if (unlinkat(fd, entry->d_name, 0) == 0)
       changed = true;
     else
       note_failure(r, entry->d_name, errno);
   }
   closedir(dir);
-  if (unlinkat(r->root->fd, name, AT_REMOVEDIR) == 0)
+  if (unlinkat(r->root->fd, at, AT_REMOVEDIR) == 0)
     return true;
   if (r->error == 0)
     note_failure(r, name, errno);
+  return changed;
+}
+
+/* Without openat2() a mount point of the same file system shows only in that it cannot be moved.
+ * What cannot be removed gets its name back. */
+static bool remove_dir(remover *r, const char *name) {
+  char moved[FREE_NAME];
+  int root = r->root->fd;
+  if (!r->root->walk)
+    return remove_dir_at(r, name, name);
+  if (!move_up(r, root, name, moved))
+    return false;
+  bool changed = remove_dir_at(r, moved, name);
+  int ignored = renameat(root, moved, root, name);
+  (void)ignored;
   return changed;
 }
 

@@ -17,6 +17,7 @@
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
+#include <sys/mount.h>
 #include <sys/socket.h>
 #include <sys/stat.h>
 #include <sys/un.h>
@@ -574,6 +575,41 @@ static void test_names_what_it_cannot_remove(void **state) {
   assert_content(f, "foreign/file", "x");
 }
 
+enum { NO_MOUNTS = 77 };
+
+/* In a mount namespace of its own, which ends with the process. */
+static _Noreturn void remove_with_a_mount(fixture *f) {
+  char path[128];
+  sbx_err err;
+  bool walk = f->root.walk;
+  snprintf(path, sizeof path, "%s/a/inner", f->path);
+  if (unshare(CLONE_NEWNS) != 0 || mount(NULL, "/", NULL, MS_REC | MS_PRIVATE, NULL) != 0 ||
+      mount(f->outside, path, NULL, MS_BIND, NULL) != 0)
+    _exit(NO_MOUNTS);
+  int fd = open(f->path, O_RDONLY | O_DIRECTORY | O_CLOEXEC);
+  int base = open(f->base, O_RDONLY | O_DIRECTORY | O_CLOEXEC);
+  sbx_local_root_init(&f->root, fd, f->path);
+  f->root.walk = walk;
+  int rc = sbx_local_fs_remove(&f->root, base, "ws", &err);
+  _exit(rc == SBX_EPROVIDER && strstr(err.message, "inner") != NULL ? 0 : 1);
+}
+
+/* Of the same file system, which only its refusal to move gives away. */
+static void test_a_mounted_directory_is_not_emptied(void **state) {
+  fixture *f = *state;
+  int status = 0;
+  assert_int_equal(write_file(f, "a/inner/x", "x"), SBX_OK);
+  pid_t pid = fork();
+  if (pid == 0)
+    remove_with_a_mount(f);
+  assert_int_equal(waitpid(pid, &status, 0), pid);
+  assert_true(WIFEXITED(status));
+  assert_int_equal(faccessat(f->base_fd, "ws-other/secret", F_OK, 0), 0);
+  if (WEXITSTATUS(status) == NO_MOUNTS)
+    skip();
+  assert_int_equal(WEXITSTATUS(status), 0);
+}
+
 static void test_removes_a_very_deep_tree(void **state) {
   fixture *f = *state;
   sbx_err err;
@@ -628,6 +664,7 @@ static int run_all(const char *name) {
       TEST(test_removes_everything_inside_only),
       TEST(test_removes_what_refuses),
       TEST(test_names_what_it_cannot_remove),
+      TEST(test_a_mounted_directory_is_not_emptied),
       TEST(test_removes_a_very_deep_tree),
       TEST(test_leaves_a_moved_workspace_alone),
   };
