@@ -43,6 +43,7 @@ void sbx__workspace_unref(sbx__workspace *workspace) {
   sbx__close_fd(&workspace->root.fd);
   sbx__close_fd(&workspace->parent);
   sbx_free(workspace->path);
+  sbx_free(workspace->given);
   sbx_free(workspace);
 }
 
@@ -119,7 +120,21 @@ static int make_workspace(sbx__workspace **out, const sbx_config *config, sbx_er
 
 static int use_workspace(sbx__workspace **out, const sbx_config *config, sbx_err *err) {
   char *path = resolve(config->workspace, err);
-  return path != NULL ? open_workspace(out, path, false, err) : err->code;
+  if (path == NULL)
+    return err->code;
+  char *given = sbx_strndup(config->workspace, strlen(config->workspace));
+  if (given == NULL) {
+    sbx_free(path);
+    return sbx_err_set(err, SBX_ENOMEM, NULL);
+  }
+  int rc = open_workspace(out, path, false, err);
+  if (rc != SBX_OK) {
+    sbx_free(given);
+    return rc;
+  }
+  (*out)->given = given;
+  (*out)->root.given = given;
+  return SBX_OK;
 }
 
 /* ---- release: the helper ends, then the workspace is removed -------------------------------- */

@@ -74,6 +74,7 @@ typedef struct sbx__workspace {
   size_t refs;
   sbx_local_root root;
   char *path;
+  char *given;      /* the same as the user wrote it; NULL when it is ours */
   const char *name; /* in `parent`; points into `path` */
   int parent;       /* -1: not ours to remove */
   bool removed;

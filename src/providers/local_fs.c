@@ -91,15 +91,22 @@ static bool has_control(sbx_slice path) {
   return false;
 }
 
+/* Takes `prefix`, an absolute path, off another one. False when that is not below it. */
+static bool strip(const char *prefix, sbx_slice *path) {
+  sbx_slice root = sbx_slice_str(prefix);
+  while (root.len > 0 && root.ptr[root.len - 1] == '/')
+    root.len--;
+  if (!sbx_slice_starts_with(*path, root) || (path->len > root.len && path->ptr[root.len] != '/'))
+    return false;
+  *path = sbx_slice_skip(*path, root.len);
+  return true;
+}
+
 /* Takes the root's own path off an absolute one. False when it is not below the root. */
 static bool strip_root(const sbx_local_root *root, sbx_slice *path) {
-  sbx_slice prefix = sbx_slice_str(root->path);
   if (path->len == 0 || path->ptr[0] != '/')
     return true;
-  if (!sbx_slice_starts_with(*path, prefix))
-    return false;
-  *path = sbx_slice_skip(*path, prefix.len);
-  return path->len == 0 || path->ptr[0] == '/';
+  return strip(root->path, path) || (root->given != NULL && strip(root->given, path));
 }
 
 /* Removes the last part of text[0, len) and returns the new length. */

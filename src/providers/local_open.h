@@ -9,9 +9,10 @@
 #include <stdbool.h>
 
 typedef struct sbx_local_root {
-  int fd;           /* the directory, open for reading */
-  const char *path; /* its absolute path, without links in it */
-  bool walk;        /* there is no openat2() */
+  int fd;            /* the directory, open for reading */
+  const char *path;  /* its absolute path, without links in it */
+  bool walk;         /* there is no openat2() */
+  const char *given; /* another path of it, as the user wrote it; or NULL */
 } sbx_local_root;
 
 /* Finds out whether the kernel has openat2(). Owns nothing. */

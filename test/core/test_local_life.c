@@ -126,6 +126,33 @@ static void test_the_workspace_lives_from_start_to_close(void **state) {
   assert_int_equal(local_close(f), SBX_OK);
 }
 
+/* By both of its names; and the root of all is no special case. */
+static void test_absolute_paths_in_a_given_workspace(void **state) {
+  local_fixture *f = of(state);
+  local_result r;
+  char options[256], path[128], link[128], by_path[140], by_link[140];
+  snprintf(path, sizeof path, "%s/real", f->base);
+  snprintf(link, sizeof link, "%s/link", f->base);
+  assert_int_equal(mkdir(path, 0700), 0);
+  assert_int_equal(symlink("real", link), 0);
+  snprintf(options, sizeof options, "\"workspace\":\"%s/\"", link);
+  local_options(f, options);
+  snprintf(by_path, sizeof by_path, "%s/file", path);
+  snprintf(by_link, sizeof by_link, "%s/file", link);
+  assert_int_equal(local_write(f, &r, by_link, LIT("x")), SBX_OK);
+  local_result_free(&r);
+  assert_int_equal(local_read(f, &r, by_path), SBX_OK);
+  assert_false(r.missing);
+  local_result_free(&r);
+  local_options(f, "\"workspace\":\"/\"");
+  assert_int_equal(local_read(f, &r, by_path), SBX_OK);
+  assert_false(r.missing);
+  local_result_free(&r);
+  local_free_sandbox(f);
+  assert_int_equal(unlink(link), 0);
+  local_remove_tree(path);
+}
+
 static void test_a_umask_that_leaves_nothing(void **state) {
   local_fixture *f = of(state);
   struct stat st;
@@ -649,6 +676,7 @@ int main(void) {
       TEST(test_a_helper_program_that_does_not_help),
       TEST(test_directories_that_cannot_be_used),
       TEST(test_the_workspace_lives_from_start_to_close),
+      TEST(test_absolute_paths_in_a_given_workspace),
       TEST(test_a_umask_that_leaves_nothing),
       TEST(test_a_given_workspace_is_kept),
       TEST(test_a_failed_removal_can_be_repeated),
