@@ -127,13 +127,15 @@ static int use_workspace(sbx__workspace **out, const sbx_config *config, sbx_err
     sbx_free(path);
     return sbx_err_set(err, SBX_ENOMEM, NULL);
   }
-  int rc = open_workspace(out, path, false, err);
-  if (rc != SBX_OK) {
+  sbx__workspace *w = NULL;
+  int rc = open_workspace(&w, path, false, err);
+  if (w == NULL) {
     sbx_free(given);
     return rc;
   }
-  (*out)->given = given;
-  (*out)->root.given = given;
+  w->given = given;
+  w->root.given = given;
+  *out = w;
   return SBX_OK;
 }
 
