@@ -193,10 +193,12 @@ static void on_place_timer(sbx_timer *timer) {
    * it may go on for a while; its answer is the surest way to what has to be deleted. */
   place->state = SBX__PLACE_LATE;
   sbx_timer_start(&place->timer, sb->late_timeout_ms);
+  const char *service = sb->provider->service != NULL ? sb->provider->service(sb->config) : NULL;
   sbx_err err;
   sbx_err_set(&err, SBX_ETIMEOUT,
-              "no answer within %llu ms; if it comes up late it is deleted; try again, or raise "
-              "startTimeoutMs",
+              "no answer%s%s within %llu ms; if it comes up late it is deleted; try again, or "
+              "raise startTimeoutSeconds",
+              service != NULL ? " of " : "", service != NULL ? service : "",
               (unsigned long long)sb->start_timeout_ms);
   start_failed(sb, &err);
   sbx__sandbox_step(sb);

@@ -31,6 +31,10 @@ static const char *session_id(const sbx_session *session) {
   return session->open ? session->id : NULL;
 }
 
+static const char *service(const sbx_config *config) {
+  return config->api_url;
+}
+
 static bool session_owned(const sbx_session *session) {
   return session->config->owned;
 }
@@ -138,6 +142,7 @@ const sbx_provider sbx_daytona_provider = {
     .kill_budget_ms = 5000,
     .configure = sbx__daytona_configure,
     .config_free = sbx__daytona_config_free,
+    .service = service,
     .session_new = session_new,
     .session_free = session_free,
     .session_id = session_id,

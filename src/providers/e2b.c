@@ -236,6 +236,10 @@ static const char *session_id(const sbx_session *session) {
   return session->open ? session->id : NULL;
 }
 
+static const char *service(const sbx_config *config) {
+  return config->api_url;
+}
+
 static bool session_owned(const sbx_session *session) {
   return session->config->owned;
 }
@@ -272,6 +276,7 @@ const sbx_provider sbx_e2b_provider = {
     .kill_confirms = true,
     .configure = sbx__e2b_configure,
     .config_free = sbx__e2b_config_free,
+    .service = service,
     .session_new = session_new,
     .session_free = session_free,
     .session_id = session_id,

@@ -58,6 +58,8 @@ typedef struct sbx_provider {
    * No I/O. */
   int (*configure)(sbx_config **out, sbx_loop *loop, const sbx_json *options, sbx_err *err);
   void (*config_free)(sbx_config *config);
+  /* The service's address, for messages, without anything secret; NULL for this machine. */
+  const char *(*service)(const sbx_config *config);
 
   /* A session that exists only here; NULL on out of memory. */
   sbx_session *(*session_new)(sbx_config *config);

@@ -70,7 +70,7 @@ static void test_a_late_create_is_deleted(void **state) {
   await(f, &a);
   assert_seen(&a, SBX_ETIMEOUT);
   assert_seen(&b, SBX_ETIMEOUT);
-  assert_says(&a, "no answer within 10 ms");
+  assert_says(&a, "no answer of https://api.fake.test within 10 ms");
   assert_log("open1 ");
   /* Usable at once, with a new one. */
   begin_exec(f, &c, "true", 0);

@@ -220,6 +220,11 @@ static const char *session_id(const sbx_session *session) {
   return session->open ? session->id : NULL;
 }
 
+static const char *service(const sbx_config *config) {
+  (void)config;
+  return "https://api.fake.test";
+}
+
 static bool session_owned(const sbx_session *session) {
   (void)session;
   return !fake.attached;
@@ -327,6 +332,7 @@ static const sbx_provider fresh = {
     .session_new = session_new,
     .session_free = session_free,
     .session_id = session_id,
+    .service = service,
     .session_owned = session_owned,
     .open = start_open,
     .close = start_close,
