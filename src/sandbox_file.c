@@ -158,6 +158,15 @@ static void report_read(sbx_call *call, const sbx_err *err) {
 
 static const sbx__call_kind read_kind = {run_read, stop_file, report_read, release_file, NULL};
 
+char *sbx_call_take_bytes(sbx_call *call) {
+  size_t len;
+  return call->kind == &read_kind ? sbx_buf_take(&file_of(call)->data, &len) : NULL;
+}
+
+void sbx_bytes_free(char *bytes) {
+  sbx_free(bytes);
+}
+
 int sbx_sandbox_read(sbx_sandbox *sb, sbx_slice path, size_t max_bytes, sbx_read_cb cb, void *arg,
                      sbx_call **out, sbx_err *err) {
   int rc = sbx__sandbox_check(sb, err);

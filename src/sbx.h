@@ -258,6 +258,11 @@ typedef void (*sbx_read_cb)(void *arg, const sbx_err *err, const sbx_slice *byte
 int sbx_sandbox_read(sbx_sandbox *sb, sbx_slice path, size_t max_bytes, sbx_read_cb cb, void *arg,
                      sbx_call **out, sbx_err *err);
 
+/* Inside the callback of a read only: takes the bytes over, which then outlive the callback without
+ * a copy, until sbx_bytes_free(). NULL when there are none, or they were taken already. */
+char *sbx_call_take_bytes(sbx_call *call);
+void sbx_bytes_free(char *bytes);
+
 typedef struct sbx_entry {
   const char *path; /* relative to the base directory, '/' between parts; NUL-terminated */
   uint64_t size;    /* bytes */

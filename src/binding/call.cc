@@ -118,8 +118,10 @@ void Call::OnExec(void *arg, const sbx_err *err, const sbx_exec_result *result) 
 }
 
 void Call::OnRead(void *arg, const sbx_err *err, const sbx_slice *bytes) {
-  static_cast<Call *>(arg)->Settle(err, [bytes](napi_env env) {
-    return bytes != nullptr ? MakeBytes(env, *bytes) : MakeNull(env);
+  auto *call = static_cast<Call *>(arg);
+  sbx_call *handle = call->handle_;
+  call->Settle(err, [bytes, handle](napi_env env) {
+    return bytes != nullptr ? TakeBytes(env, handle, *bytes) : MakeNull(env);
   });
 }
 

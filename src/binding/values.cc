@@ -22,6 +22,7 @@ namespace {
 /* More items than any command line takes; keeps a wrong length from filling the memory. */
 constexpr uint32_t kMaxItems = 1u << 20;
 constexpr double kMaxSafeInteger = 9007199254740991.0;
+constexpr size_t kTakenFrom = 64 * 1024; /* less is copied faster than it is tracked */
 
 /* `out` is left empty when the property is undefined. */
 bool Get(Napi::Env env, Napi::Object object, const char *name, Napi::Value *out) {
@@ -320,6 +321,27 @@ napi_value MakeBytes(napi_env env, sbx_slice bytes) {
   napi_value value = nullptr;
   if (napi_create_buffer_copy(env, bytes.len, bytes.ptr, nullptr, &value) != napi_ok)
     return nullptr;
+  return value;
+}
+
+static void FreeBytes(napi_env, void *bytes, void *) {
+  sbx_bytes_free(static_cast<char *>(bytes));
+}
+
+napi_value TakeBytes(napi_env env, sbx_call *call, sbx_slice bytes) {
+  napi_value value = nullptr;
+  if (bytes.len < kTakenFrom)
+    return MakeBytes(env, bytes);
+  char *taken = sbx_call_take_bytes(call);
+  napi_status status =
+      napi_create_external_buffer(env, bytes.len, taken, FreeBytes, nullptr, &value);
+  if (status == napi_ok)
+    return value;
+  /* Where pointers of others are refused; after any other failure Node has called FreeBytes(). */
+  if (status != napi_no_external_buffers_allowed)
+    return nullptr;
+  value = MakeBytes(env, bytes);
+  sbx_bytes_free(taken);
   return value;
 }
 

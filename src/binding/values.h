@@ -70,6 +70,8 @@ bool ReadCount(Napi::Env env, Napi::Value value, const char *what, uint64_t *out
 napi_value MakeError(napi_env env, const sbx_err &err);
 napi_value MakeExecResult(napi_env env, const sbx_exec_result &result);
 napi_value MakeBytes(napi_env env, sbx_slice bytes);
+/* The same for what a read has brought; large bytes are taken over, not copied. */
+napi_value TakeBytes(napi_env env, sbx_call *call, sbx_slice bytes);
 napi_value MakeEntries(napi_env env, const sbx_entry *entries, size_t count);
 napi_value MakeText(napi_env env, const char *text); /* null for NULL */
 napi_value MakeNull(napi_env env);

@@ -39,6 +39,30 @@ static void test_an_empty_file_is_not_a_missing_one(void **state) {
   assert_int_equal(fake.count[FAKE_PROBE], 0);
 }
 
+typedef struct taking {
+  sbx_call *call;
+  char *bytes;
+} taking;
+
+static void take(void *arg, const sbx_err *err, const sbx_slice *bytes) {
+  taking *t = arg;
+  assert_null(err);
+  t->bytes = sbx_call_take_bytes(t->call);
+  assert_ptr_equal(t->bytes, bytes->ptr);
+  assert_null(sbx_call_take_bytes(t->call));
+}
+
+static void test_bytes_that_are_taken_over(void **state) {
+  fixture *f = *state;
+  taking t = {0};
+  assert_int_equal(sbx_sandbox_read(f->sb, sbx_slice_str("file"), 0, take, &t, &t.call, NULL),
+                   SBX_OK);
+  settle(f);
+  assert_non_null(t.bytes);
+  assert_memory_equal(t.bytes, "content", 7);
+  sbx_bytes_free(t.bytes);
+}
+
 static void test_failures_in_a_sandbox_that_lives(void **state) {
   fixture *f = *state;
   seen a = {0}, b = {0}, c = {0}, d = {0};
@@ -151,6 +175,7 @@ int main(void) {
   const struct CMUnitTest tests[] = {
       T(test_write_read_list),
       T(test_an_empty_file_is_not_a_missing_one),
+      T(test_bytes_that_are_taken_over),
       T(test_failures_in_a_sandbox_that_lives),
       T(test_failures_in_a_sandbox_that_is_gone),
       T(test_cancel),

@@ -118,3 +118,16 @@ test("C069 2000 commands of which a third fail: memory and descriptors stay flat
   );
   await eventually("as many descriptors as before", () => openDescriptors() <= descriptors);
 });
+
+test("a large file is in memory once when it was read", async (t) => {
+  const sandbox = open(t);
+  assert.equal((await sandbox.shell("truncate -s 192M big; printf end >> big")).exitCode, 0);
+  const { result, grown } = await watched(async () => {
+    const bytes = await sandbox.readBytes("big");
+    await new Promise((resolve) => setTimeout(resolve, 20));
+    return bytes;
+  });
+  assert.equal(result.length, 192 * MiB + 3);
+  assert.equal(Buffer.from(result.subarray(-4)).toString(), "\0end");
+  assert.ok(grown < 1.5 * result.length, `grew by ${Math.round(grown / MiB)} MiB`);
+});
