@@ -112,7 +112,7 @@ int sbx_http_client_get(sbx_http_client **out, sbx_loop *loop, const sbx_http_op
     return SBX_OK;
   }
   int code = sbx_http_client_new(&client, options, err);
-  if (code != SBX_OK)
+  if (client == NULL)
     return code;
   client->next = shared->first;
   if (client->next != NULL)
