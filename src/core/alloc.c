@@ -127,6 +127,12 @@ void sbx_wipe(void *ptr, size_t len) {
   __asm__ __volatile__("" : : "r"(ptr) : "memory");
 }
 
+void sbx_free_secret(char *text) {
+  if (text != NULL)
+    sbx_wipe(text, strlen(text));
+  sbx_free(text);
+}
+
 bool sbx_size_add(size_t *out, size_t a, size_t b) {
   if (a > SIZE_MAX - b)
     return false;

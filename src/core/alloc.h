@@ -19,6 +19,8 @@ char *sbx_strndup(const char *ptr, size_t len);
 void sbx_free(void *ptr);
 /* Overwrites the bytes in a way that the compiler keeps; for secrets. */
 void sbx_wipe(void *ptr, size_t len);
+/* Wipes NUL-terminated text and frees it. NULL is fine. */
+void sbx_free_secret(char *text);
 
 /* *out = a + b, or a * b; false on overflow. */
 bool sbx_size_add(size_t *out, size_t a, size_t b);

@@ -102,12 +102,6 @@ static int fill_headers(sbx_headers *headers, const char *secret, const char *or
   return rc;
 }
 
-static void free_secret(char *secret) {
-  if (secret != NULL)
-    sbx_wipe(secret, strlen(secret));
-  sbx_free(secret);
-}
-
 static int read_credentials(sbx_config *config, const sbx_json *options, sbx_err *err) {
   char *key = NULL, *jwt = NULL, *organization = NULL;
   bool late = false;
@@ -133,8 +127,8 @@ static int read_credentials(sbx_config *config, const sbx_json *options, sbx_err
   if (rc == SBX_OK)
     rc = fill_headers(&config->json_headers, secret, sent, true, err);
 done:
-  free_secret(key);
-  free_secret(jwt);
+  sbx_free_secret(key);
+  sbx_free_secret(jwt);
   sbx_free(organization);
   return rc;
 }
@@ -324,7 +318,7 @@ void sbx__daytona_config_free(sbx_config *config) {
   sbx_free(config->toolbox_url);
   sbx_free(config->attach);
   sbx_free(config->workspace);
-  free_secret(config->create_body); /* it has variables in it */
+  sbx_free_secret(config->create_body); /* it has variables in it */
   sbx_free(config);
 }
 

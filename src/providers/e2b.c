@@ -28,16 +28,10 @@ typedef struct sandbox {
   uint32_t envd_version;
 } sandbox;
 
-static void free_secret(char *text) {
-  if (text != NULL)
-    sbx_wipe(text, strlen(text));
-  sbx_free(text);
-}
-
 static void free_sandbox(sandbox *box) {
   sbx_free(box->id);
-  free_secret(box->access_token);
-  free_secret(box->traffic_token);
+  sbx_free_secret(box->access_token);
+  sbx_free_secret(box->traffic_token);
   sbx_free(box->envd_url);
   sbx_free(box->code_url);
 }

@@ -330,18 +330,12 @@ static int read_all(sbx_config *config, const sbx_json *options, sbx_err *err) {
                       : rc;
 }
 
-static void free_secret(char *text) {
-  if (text != NULL)
-    sbx_wipe(text, strlen(text));
-  sbx_free(text);
-}
-
 void sbx__e2b_config_free(sbx_config *config) {
   if (config == NULL)
     return;
   sbx_http_client_free(config->http);
-  free_secret(config->api_key);
-  free_secret(config->create_json);
+  sbx_free_secret(config->api_key);
+  sbx_free_secret(config->create_json);
   sbx_free(config->metadata_json);
   sbx_free(config->api_url);
   sbx_free(config->domain);

@@ -1,12 +1,14 @@
 // What the emulator's own tests ask with: plain HTTP, and WebSocket frames read to the letter.
 import assert from "node:assert/strict";
 import { writeFileSync } from "node:fs";
-import http from "node:http";
 import path from "node:path";
 import { after, afterEach, before } from "node:test";
+import { ask } from "../ask.js";
 import { RawConnection } from "../raw.js";
 import { startDaytona } from "./index.js";
 import { parseFrame } from "./websocket.js";
+
+export { ask };
 
 /**
  * One emulator for a suite; every test leaves it with its first settings, without sandboxes, faults and
@@ -46,45 +48,6 @@ export function useEmulator(settings = {}) {
   });
   after(() => use.emulator.close());
   return use;
-}
-
-class Reply {
-  /**
-   * @param {http.IncomingMessage} response
-   * @param {Buffer} body
-   */
-  constructor(response, body) {
-    this.status = response.statusCode ?? 0;
-    this.headers = response.headers;
-    this.complete = response.complete;
-    this.body = body;
-    this.text = body.toString();
-  }
-
-  /** @returns {any} */
-  get json() {
-    return JSON.parse(this.text);
-  }
-}
-
-/**
- * One request over its own connection.
- * @param {string} url
- * @param {{ method?: string, headers?: Record<string, string>, body?: string | Buffer | undefined }} [options]
- * @returns {Promise<Reply>}
- */
-export function ask(url, { method = "GET", headers = {}, body } = {}) {
-  return new Promise((resolve, reject) => {
-    const request = http.request(url, { method, headers, agent: false }, (response) => {
-      /** @type {Buffer[]} */
-      const parts = [];
-      response.on("data", (part) => parts.push(part));
-      response.on("error", () => {});
-      response.on("close", () => resolve(new Reply(response, Buffer.concat(parts))));
-    });
-    request.on("error", reject);
-    request.end(body);
-  });
 }
 
 /** @typedef {{ method?: string, headers?: Record<string, string>, raw?: string | Buffer }} AskOptions */
