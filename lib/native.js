@@ -18,9 +18,9 @@ import { SandboxError } from "./errors.js";
  * @property {"none" | "confirmed" | "requested" | "unknown"} termination
  * @property {boolean} backgroundKilled
  * @property {number} durationMs
- * @property {NativeKept} output
- * @property {NativeKept} stdout
- * @property {NativeKept} stderr
+ * @property {NativeKept} [output] left out when there was none
+ * @property {NativeKept} [stdout] left out when there was none
+ * @property {NativeKept} [stderr] left out when there was none
  * @property {string | null} details JSON of what an interpreter gave besides its output
  */
 /**

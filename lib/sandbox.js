@@ -68,6 +68,10 @@ const CAPABILITIES = Object.freeze([
 
 /** Keeps a byte order mark, and turns what is not UTF-8 into U+FFFD. */
 const TEXT = /** @type {const} */ ({ ignoreBOM: true });
+const DECODER = new TextDecoder("utf-8", TEXT);
+
+/** @type {NativeKept} */
+const NOTHING = Object.freeze({ bytes: Buffer.alloc(0), dropped: 0, tailAt: 0 });
 
 /**
  * @typedef {object} NativeSetup
@@ -255,7 +259,7 @@ export class NativeSandbox {
     const most = isBase64 ? MAX_BASE64_BYTES : MAX_TEXT_BYTES;
     const bytes = await this.#read(path, options, "readFile", most, site);
     if (bytes === null) return null;
-    return isBase64 ? bytes.toString("base64") : new TextDecoder("utf-8", TEXT).decode(bytes);
+    return isBase64 ? bytes.toString("base64") : DECODER.decode(bytes);
   }
 
   /**
@@ -330,13 +334,13 @@ export class NativeSandbox {
     const spec = { ...what, mergeStreams: true, maxOutputBytes: this.#maxOutputBytes };
     if (timeoutSeconds !== undefined) spec.timeoutMs = checkTimeoutSeconds(timeoutSeconds, "timeoutSeconds");
     if (env !== undefined) spec.env = checkEnv(env);
-    const result = await this.#call(site, signal, (id) => this.#handle.exec(id, spec));
-    if (result.outcome === "cancelled") throw signal?.reason;
+    const { outcome, exitCode, output = NOTHING } = await this.#call(site, signal, (id) => this.#handle.exec(id, spec));
+    if (outcome === "cancelled") throw signal?.reason;
     return {
-      output: textOf(result.output),
-      exitCode: result.exitCode,
-      ...(result.outcome === "timedOut" && { timedOut: true }),
-      ...(result.output.dropped > 0 && { outputTruncated: true }),
+      output: textOf(output),
+      exitCode,
+      ...(outcome === "timedOut" && { timedOut: true }),
+      ...(output.dropped > 0 && { outputTruncated: true }),
     };
   }
 
@@ -579,7 +583,10 @@ function listen({ onStdout, onStderr }, asText) {
  * @param {boolean} asText
  * @returns {ExecResult<any>}
  */
-function execResult({ outcome, signal, output, stdout, stderr, details, ...rest }, asText) {
+function execResult(
+  { outcome, signal, output = NOTHING, stdout = NOTHING, stderr = NOTHING, details, ...rest },
+  asText,
+) {
   const droppedBytes = { output: output.dropped, stdout: stdout.dropped, stderr: stderr.dropped };
   /** @param {NativeKept} kept */
   const value = (kept) => (asText ? textOf(kept) : plainBytes(kept.bytes));
@@ -628,10 +635,10 @@ function detailsOf(json) {
  * @param {NativeKept} kept
  */
 function textOf({ bytes, dropped, tailAt }) {
-  const decoder = new TextDecoder("utf-8", TEXT);
-  if (dropped === 0 || tailAt >= bytes.length) return decoder.decode(bytes);
-  const head = decoder.decode(bytes.subarray(0, tailAt));
-  const tail = decoder.decode(bytes.subarray(tailAt));
+  if (bytes.length === 0 && dropped === 0) return "";
+  if (dropped === 0 || tailAt >= bytes.length) return DECODER.decode(bytes);
+  const head = DECODER.decode(bytes.subarray(0, tailAt));
+  const tail = DECODER.decode(bytes.subarray(tailAt));
   return `${head}${head === "" || head.endsWith("\n") ? "" : "\n"}[${dropped} bytes left out]\n${tail}`;
 }
 

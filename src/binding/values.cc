@@ -98,12 +98,15 @@ private:
   bool ok_;
 };
 
-napi_value MakeKept(napi_env env, const sbx_kept &kept) {
+/* Most outputs of most commands are empty, and an object costs more than all the rest. */
+void SetKept(ObjectMaker &result, napi_env env, const char *name, const sbx_kept &kept) {
+  if (kept.bytes.len == 0 && kept.dropped == 0)
+    return;
   ObjectMaker maker(env);
   maker.Set("bytes", MakeBytes(env, kept.bytes));
   maker.SetNumber("dropped", static_cast<double>(kept.dropped));
   maker.SetNumber("tailAt", static_cast<double>(kept.tail_at));
-  return maker.Done();
+  result.Set(name, maker.Done());
 }
 
 const char *OutcomeName(sbx_outcome outcome) {
@@ -366,9 +369,9 @@ napi_value MakeExecResult(napi_env env, const sbx_exec_result &result) {
   maker.SetText("termination", TerminationName(result.termination));
   maker.SetBool("backgroundKilled", result.background_killed);
   maker.SetNumber("durationMs", static_cast<double>(result.duration_ms));
-  maker.Set("output", MakeKept(env, result.output));
-  maker.Set("stdout", MakeKept(env, result.out));
-  maker.Set("stderr", MakeKept(env, result.err));
+  SetKept(maker, env, "output", result.output);
+  SetKept(maker, env, "stdout", result.out);
+  SetKept(maker, env, "stderr", result.err);
   maker.Set("details", MakeDetails(env, result.details));
   return maker.Done();
 }
