@@ -153,11 +153,10 @@ sbx_op *sbx__e2b_close(sbx_session *session, sbx_op_done done, void *arg) {
   if (c == NULL)
     return NULL;
   c->first_api = sbx__e2b_has_first_api_only(session->config);
-  if (session->config->debug)
-    finish(c, NULL);
-  else if (session->id != NULL)
+  bool was_created = !session->config->debug;
+  if (was_created && session->id != NULL)
     send_delete(c, sbx_slice_of(session->id, strlen(session->id)));
-  else if (session->may_exist)
+  else if (was_created && session->may_exist)
     look(c);
   else
     finish(c, NULL);

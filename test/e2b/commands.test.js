@@ -83,7 +83,7 @@ describe("background processes", { concurrency: 8 }, () => {
     const sandbox = make();
     const tracked = mark();
     const begin = performance.now();
-    const command = "(while :; do echo tick; date +%s%N > tick; sleep 0.05; done) & echo started";
+    const command = "(while :; do echo tick; date +%s%N > t; mv t tick; sleep 0.05; done) & echo started";
     const result = await sandbox.exec({ command, env: tracked.env });
     assert.ok(performance.now() - begin < HANG_MS);
     assert.deepEqual([result.status, result.exitCode, result.termination], ["exited", 0, "none"]);

@@ -1,5 +1,6 @@
 // The daemon and the code interpreter against the fact sheet, with a client that reads every byte.
 import assert from "node:assert/strict";
+import { truncateSync } from "node:fs";
 import { before, describe, test } from "node:test";
 import { gunzipSync, gzipSync } from "node:zlib";
 import { RawConnection } from "../raw.js";
@@ -195,6 +196,17 @@ describe("files", () => {
     assert.equal((await get("a.bin", { "accept-encoding": "identity;q=0" })).status, 406);
     await put("empty", "");
     assert.equal((await get("empty")).headers["content-length"], "0");
+  });
+
+  test("a file that becomes shorter while it is sent ends the connection", async () => {
+    await put("shrinks", "0123456789");
+    const gate = use.engine.gate();
+    use.engine.fault("envd GET /files", { hold: gate });
+    const reply = get("shrinks");
+    await gate.arrived(1);
+    truncateSync(`${use.emulator.sandbox(client.id).homes.user}/shrinks`, 3);
+    gate.open();
+    await assert.rejects(reply);
   });
 
   test("errors and their statuses", async () => {

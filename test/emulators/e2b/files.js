@@ -181,19 +181,24 @@ async function sendPlain(exchange, file, info, common) {
   headers["content-length"] = length;
   if (status === 206) headers["content-range"] = `bytes ${start}-${end}/${info.size}`;
   await exchange.open(status, headers);
-  await copyOut(exchange, length > 0 ? createReadStream(file, { start, end }) : Readable.from([]));
+  await copyOut(exchange, length > 0 ? createReadStream(file, { start, end }) : Readable.from([]), length);
 }
 
 /**
  * @param {Exchange} exchange
  * @param {Readable} source
+ * @param {number} [promised] how long it is, as the headers say
  */
-async function copyOut(exchange, source) {
+async function copyOut(exchange, source, promised = 0) {
+  let length = 0;
   for await (const chunk of source) {
     if (exchange.signal.aborted) return;
     await exchange.write(chunk);
+    length += chunk.length;
   }
-  await exchange.end();
+  // A file that has become shorter meanwhile: net/http closes the connection.
+  if (length < promised) await exchange.halt("close", "shorter than promised");
+  else await exchange.end();
 }
 
 /**
