@@ -206,7 +206,8 @@ describe("files", () => {
     await gate.arrived(1);
     truncateSync(`${use.emulator.sandbox(client.id).homes.user}/shrinks`, 3);
     gate.open();
-    await assert.rejects(reply);
+    const { headers, text: sent } = await reply;
+    assert.deepEqual([headers["content-length"], sent], ["10", "012"]);
   });
 
   test("errors and their statuses", async () => {
