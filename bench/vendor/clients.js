@@ -1,0 +1,54 @@
+// The same few calls by either client. Each is imported only by the process that measures it.
+
+/**
+ * @typedef {object} Client
+ * @property {() => Promise<{ exitCode?: number }>} shell runs "true"
+ * @property {() => Promise<Uint8Array | null>} [read]
+ * @property {(bytes: Uint8Array) => Promise<unknown>} [write]
+ * @property {() => Promise<unknown>} close
+ */
+
+/** @type {Record<string, (url: string) => Promise<() => Promise<Client>>>} */
+export const clients = {
+  async "e2b/ours"(url) {
+    const { E2BSandbox } = await import("../../lib/index.js");
+    return async () => {
+      const sandbox = new E2BSandbox({ apiKey: "e2b_bench", baseURL: url, sandboxUrl: url });
+      await sandbox.start();
+      return {
+        shell: () => sandbox.shell("true"),
+        read: () => sandbox.readBytes("big"),
+        write: (bytes) => sandbox.writeFile("big", bytes),
+        close: () => sandbox.close(),
+      };
+    };
+  },
+  async "e2b/sdk"(url) {
+    const { Sandbox } = await import("e2b");
+    return async () => {
+      const sandbox = await Sandbox.create("base", { apiKey: "e2b_bench", apiUrl: url, sandboxUrl: url });
+      return {
+        shell: () => sandbox.commands.run("true"),
+        read: () => sandbox.files.read("big", { format: "bytes" }),
+        write: (bytes) => sandbox.files.write("big", /** @type {ArrayBuffer} */ (bytes.buffer)),
+        close: () => sandbox.kill(),
+      };
+    };
+  },
+  async "daytona/ours"(url) {
+    const { DaytonaSandbox } = await import("../../lib/index.js");
+    return async () => {
+      const sandbox = new DaytonaSandbox({ apiKey: "dtn_bench", baseURL: `${url}/api` });
+      await sandbox.start();
+      return { shell: () => sandbox.shell("true"), close: () => sandbox.close() };
+    };
+  },
+  async "daytona/sdk"(url) {
+    const { Daytona } = await import("@daytonaio/sdk");
+    const daytona = new Daytona({ apiKey: "dtn_bench", apiUrl: `${url}/api`, target: "us", useDeprecatedPolling: true });
+    return async () => {
+      const sandbox = await daytona.create();
+      return { shell: () => sandbox.process.executeCommand("true"), close: () => sandbox.delete() };
+    };
+  },
+};
