@@ -3,11 +3,10 @@
 // Invariant: the language of run() is settled here, before the wire; what the core is told is checked
 // by it again.
 import {
-  checkBoolean, checkEnvObject, checkItems, checkNames, checkString, checkWord, invalid,
+  REMOTE_OPTIONS, checkBoolean, checkEnvObject, checkItems, checkNames, checkString, checkTexts,
+  checkWord, given, invalid, missingKey, networkOptions, refuseVendorOptions, secretOrEnv,
+  textOrEnv, wholeOrNone,
 } from "./options.js";
-import {
-  REMOTE_OPTIONS, checkTexts, given, missingKey, networkOptions, refuseVendorOptions, secretOrEnv, textOrEnv, wholeOrNone,
-} from "./remote.js";
 import { COMMON_OPTIONS, EXEC_ONLY, EXEC_OPTIONS, NativeSandbox, RUN_OPTIONS } from "./sandbox.js";
 
 /** @import { DaytonaSandboxOptions, ExecResult, SandboxRunOptions } from "../types/index.js" */

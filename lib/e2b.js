@@ -2,11 +2,11 @@
 //
 // Invariant: a key is checked here without ever being shown, and then handed to the core alone.
 import { captureSite } from "./errors.js";
-import { checkBoolean, checkEnvObject, checkInteger, checkNames, checkObject, checkString, reading } from "./options.js";
 import {
-  REMOTE_OPTIONS, checkTexts, given, missingKey, networkOptions, refuseVendorOptions, secretOrEnv, textOrEnv,
-  wholeOrNone,
-} from "./remote.js";
+  REMOTE_OPTIONS, checkBoolean, checkEnvObject, checkInteger, checkNames, checkObject, checkString,
+  checkTexts, given, missingKey, networkOptions, reading, refuseVendorOptions, secretOrEnv,
+  textOrEnv, wholeOrNone,
+} from "./options.js";
 import { COMMON_OPTIONS, NativeSandbox, RUN_OPTIONS, control, signalOf } from "./sandbox.js";
 
 /** @import { E2BSandboxOptions, SandboxCallOptions } from "../types/index.js" */

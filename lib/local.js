@@ -1,12 +1,12 @@
 // LocalSandbox: commands on this computer, with the privileges of this process.
-import { fileURLToPath } from "node:url";
-
 import { SandboxError } from "./errors.js";
 import { guardPath } from "./native.js";
 import {
   checkBoolean, checkEnvNames, checkEnvObject, checkNames, checkNumber, checkString, checkWord, invalid,
 } from "./options.js";
 import { COMMON_OPTIONS, NativeSandbox } from "./sandbox.js";
+
+const { fileURLToPath } = process.getBuiltinModule("node:url");
 
 /** @import { LocalSandboxOptions } from "../types/index.js" */
 

@@ -1,8 +1,8 @@
 // Finds and loads the native addon, at the first construction of a sandbox and never at import.
-import { createRequire } from "node:module";
-import { fileURLToPath } from "node:url";
-
 import { SandboxError } from "./errors.js";
+
+const { createRequire } = process.getBuiltinModule("node:module");
+const { fileURLToPath } = process.getBuiltinModule("node:url");
 
 /**
  * @typedef {object} NativeKept what was kept of one output

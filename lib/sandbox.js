@@ -3,9 +3,6 @@
 //
 // Invariant: every method returns a Promise and never throws synchronously, and nothing that can be
 // listed or inspected on the object holds an option or the native handle.
-import { AsyncResource } from "node:async_hooks";
-import { constants } from "node:buffer";
-
 import { captureSite, errorFromNative, isNativeError } from "./errors.js";
 import { native } from "./native.js";
 import {
@@ -13,6 +10,9 @@ import {
   checkContents, checkEncoding, checkEnv, checkFunction, checkInteger, checkItems, checkMaxOutputBytes, checkNames,
   checkSignal, checkString, checkTimeoutSeconds, checkWord, invalid, kindOf,
 } from "./options.js";
+
+const { AsyncResource } = process.getBuiltinModule("node:async_hooks");
+const { constants } = process.getBuiltinModule("node:buffer");
 
 /** @import { NativeHandle, NativeKept, NativeListener, NativeResult, NativeSpec } from "./native.js" */
 /** @import { CloudSandbox, ExecResult, ExecShownResult, FileEncoding, SandboxCallOptions } from "../types/index.js" */

@@ -2,14 +2,14 @@
 // seeded from the manifest before the first call, and again before the next call after a loss.
 //
 // Invariant: no call runs in a workspace that is not seeded; who waits for seeding shares one attempt.
-import { constants } from "node:buffer";
-import { lstat, realpath } from "node:fs/promises";
-import path from "node:path";
-
 import { PathSecurityError, SandboxError, detailsOf } from "./errors.js";
 import { LocalSandbox } from "./local.js";
 import { checkNames, checkSignal, checkString, invalid, reading } from "./options.js";
 import { EXEC_OPTIONS, execWithin } from "./sandbox.js";
+
+const { constants } = process.getBuiltinModule("node:buffer");
+const { lstat, realpath } = process.getBuiltinModule("node:fs").promises;
+const path = process.getBuiltinModule("node:path");
 
 /** @import { CloudSandbox, FileEncoding, SandboxCallOptions } from "../types/index.js" */
 /** @import { SandboxReadOptions } from "../types/index.js" */
