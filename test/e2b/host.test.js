@@ -15,7 +15,6 @@ import { open, withoutVariables } from "./support.js";
 
 withoutVariables();
 
-const slow = process.env.CLOUDSANDBOX_SLOW === "1";
 const START = "process.Process/Start";
 
 /** A program that has made `sandbox`. */
@@ -129,11 +128,11 @@ describe("other work on the same loop", () => {
     await Promise.all(Array.from({ length: 10 }, worker));
   });
 
-  test(`C069 ${slow ? 5001 : 900} runs, a third of which fail: descriptors and memory stay flat`, async (t) => {
+  test("C069 900 runs, a third of which fail: descriptors and memory stay flat", async (t) => {
     const { engine, make } = await open(t);
     const sandbox = make();
     await sandbox.start();
-    const total = slow ? 5001 : 900;
+    const total = 900;
     let [failed, next] = [0, 0];
     const series = async (count) => {
       const end = next + count;
@@ -141,10 +140,11 @@ describe("other work on the same loop", () => {
         while (next < end) {
           if (next++ % 3 === 0) engine.fault(START, { instead: replies.html(503) });
           await sandbox.shell("true").catch(() => (failed += 1));
+          // The emulator remembers every request, in this process.
+          if (next % 100 === 0) engine.clearLog();
         }
       };
       await Promise.all(Array.from({ length: 4 }, worker));
-      engine.clearLog();
     };
     await series(total / 3);
     const before = { descriptors: openDescriptors(), bytes: residentBytes() };
