@@ -154,6 +154,11 @@ void sbx__call_probe(sbx_call *call);
 void sbx__call_finish(sbx_call *call, const sbx_err *err);
 /* Finishes with SBX_ENOMEM: the provider's op could not be made. */
 void sbx__call_finish_nomem(sbx_call *call);
+/* For calls whose work is one op of the provider: its `done`, ... */
+void sbx__call_child_done(sbx_op *op, void *arg);
+/* ... what follows its start (NULL: it could not be made), and the kind's `stop`. */
+void sbx__call_await(sbx_call *call, sbx_op *child, uint64_t limit_ms);
+void sbx__call_stop_child(sbx_call *call, int reason);
 
 /* ---- output ---- */
 

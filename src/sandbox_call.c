@@ -211,3 +211,29 @@ void sbx__call_fail(sbx_call *call) {
   else
     finish_as_it_is(call);
 }
+
+/* ---- calls whose work is one op of the provider ---- */
+
+void sbx__call_child_done(sbx_op *op, void *arg) {
+  sbx_call *call = arg;
+  call->child = NULL;
+  sbx_op_set_deadline(&call->op, SBX_NO_TIMEOUT);
+  sbx_err_copy(&call->cause, &op->err);
+  if (op->err.code == SBX_OK)
+    sbx__call_finish(call, NULL);
+  else
+    sbx__call_fail(call);
+}
+
+void sbx__call_await(sbx_call *call, sbx_op *child, uint64_t limit_ms) {
+  call->child = child;
+  if (child == NULL)
+    sbx__call_finish_nomem(call);
+  else
+    sbx_op_set_deadline(&call->op, limit_ms);
+}
+
+void sbx__call_stop_child(sbx_call *call, int reason) {
+  if (call->child != NULL)
+    sbx_op_abort(call->child, reason);
+}

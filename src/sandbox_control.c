@@ -17,37 +17,19 @@ static control_call *control_of(sbx_call *call) {
   return (control_call *)(void *)call;
 }
 
-static void on_controlled(sbx_op *op, void *arg) {
-  sbx_call *call = arg;
-  call->child = NULL;
-  sbx_op_set_deadline(&call->op, SBX_NO_TIMEOUT);
-  sbx_err_copy(&call->cause, &op->err);
-  if (op->err.code == SBX_OK)
-    sbx__call_finish(call, NULL);
-  else
-    sbx__call_fail(call);
-}
-
 static void run_control(sbx_call *call) {
   control_call *control = control_of(call);
-  call->child = call->sb->provider->control(call->place->session, control->control,
-                                            control->seconds, on_controlled, call);
-  if (call->child == NULL)
-    sbx__call_finish_nomem(call);
-  else
-    sbx_op_set_deadline(&call->op, call->sb->delete_timeout_ms);
-}
-
-static void stop_control(sbx_call *call, int reason) {
-  if (call->child != NULL)
-    sbx_op_abort(call->child, reason);
+  sbx_op *child = call->sb->provider->control(call->place->session, control->control,
+                                              control->seconds, sbx__call_child_done, call);
+  sbx__call_await(call, child, call->sb->delete_timeout_ms);
 }
 
 static void report_control(sbx_call *call, const sbx_err *err) {
   control_of(call)->cb(call->arg, err);
 }
 
-static const sbx__call_kind control_kind = {run_control, stop_control, report_control, NULL, NULL};
+static const sbx__call_kind control_kind = {run_control, sbx__call_stop_child, report_control, NULL,
+                                            NULL};
 
 static int check(const sbx_sandbox *sb, sbx_control control, uint64_t seconds, sbx_err *err) {
   uint32_t needed = control == SBX_SET_LIFETIME ? SBX_CAP_LIFETIME : SBX_CAP_PAUSE;

@@ -28,11 +28,6 @@ static file_call *file_of(sbx_call *call) {
 
 /* ---- what the three have in common ---- */
 
-static void stop_file(sbx_call *call, int reason) {
-  if (call->child != NULL)
-    sbx_op_abort(call->child, reason);
-}
-
 static void release_file(sbx_call *call) {
   file_call *file = file_of(call);
   for (size_t i = 0; i < file->listing.count; i++)
@@ -42,27 +37,12 @@ static void release_file(sbx_call *call) {
   sbx_free(file->copy);
 }
 
-static void on_child_done(sbx_op *op, void *arg) {
-  sbx_call *call = arg;
-  call->child = NULL;
-  sbx_op_set_deadline(&call->op, SBX_NO_TIMEOUT);
-  sbx_err_copy(&call->cause, &op->err);
-  if (op->err.code == SBX_OK)
-    sbx__call_finish(call, NULL);
-  else
-    sbx__call_fail(call);
-}
-
 /* `child` was started, or could not be. */
 static void started(sbx_call *call, sbx_op *child) {
   file_call *file = file_of(call);
-  call->child = child;
   sbx_free(file->copy);
   file->copy = NULL;
-  if (child == NULL)
-    sbx__call_finish_nomem(call);
-  else
-    sbx_op_set_deadline(&call->op, call->sb->file_timeout_ms);
+  sbx__call_await(call, child, call->sb->file_timeout_ms);
 }
 
 static int copy_arguments(file_call *file) {
@@ -102,7 +82,7 @@ static int begin(sbx_sandbox *sb, const file_call *model, const sbx__call_kind *
 static void run_write(sbx_call *call) {
   file_call *file = file_of(call);
   started(call, call->sb->provider->put(call->place->session, file->path, file->bytes,
-                                        on_child_done, call));
+                                        sbx__call_child_done, call));
 }
 
 static void report_write(sbx_call *call, const sbx_err *err) {
@@ -116,8 +96,8 @@ static const char *write_effects(const sbx_call *call) {
   return "the file may be incomplete, and writing it again is safe";
 }
 
-static const sbx__call_kind write_kind = {run_write, stop_file, report_write, release_file,
-                                          write_effects};
+static const sbx__call_kind write_kind = {run_write, sbx__call_stop_child, report_write,
+                                          release_file, write_effects};
 
 int sbx_sandbox_write(sbx_sandbox *sb, sbx_slice path, sbx_slice bytes, sbx_done_cb cb, void *arg,
                       sbx_call **out, sbx_err *err) {
@@ -136,7 +116,7 @@ static void on_read_done(sbx_op *op, void *arg) {
   file_call *file = arg;
   file->missing = op->err.code == SBX_ENOTFOUND;
   if (!file->missing) {
-    on_child_done(op, &file->call);
+    sbx__call_child_done(op, &file->call);
     return;
   }
   file->call.child = NULL;
@@ -156,7 +136,8 @@ static void report_read(sbx_call *call, const sbx_err *err) {
   file->on_read(call->arg, err, has_bytes ? &bytes : NULL);
 }
 
-static const sbx__call_kind read_kind = {run_read, stop_file, report_read, release_file, NULL};
+static const sbx__call_kind read_kind = {run_read, sbx__call_stop_child, report_read, release_file,
+                                         NULL};
 
 char *sbx_call_take_bytes(sbx_call *call) {
   size_t len;
@@ -187,7 +168,7 @@ int sbx_sandbox_read(sbx_sandbox *sb, sbx_slice path, size_t max_bytes, sbx_read
 static void run_list(sbx_call *call) {
   file_call *file = file_of(call);
   started(call, call->sb->provider->list(call->place->session, file->max_entries, &file->listing,
-                                         on_child_done, call));
+                                         sbx__call_child_done, call));
 }
 
 static void report_list(sbx_call *call, const sbx_err *err) {
@@ -196,7 +177,8 @@ static void report_list(sbx_call *call, const sbx_err *err) {
   file->on_listed(call->arg, err, ok ? file->listing.entries : NULL, ok ? file->listing.count : 0);
 }
 
-static const sbx__call_kind list_kind = {run_list, stop_file, report_list, release_file, NULL};
+static const sbx__call_kind list_kind = {run_list, sbx__call_stop_child, report_list, release_file,
+                                         NULL};
 
 int sbx_sandbox_list(sbx_sandbox *sb, size_t max_entries, sbx_list_cb cb, void *arg, sbx_call **out,
                      sbx_err *err) {
