@@ -39,7 +39,7 @@ $(foreach f,asan plain fuzz,$(eval $(call flavour,$(f))))
 .SECONDARY:
 .PHONY: all test headers valgrind fuzz guard example tidy clean
 
-all: $(TESTS:%=$(BUILD)/asan/%) guard
+all: $(TESTS:%=$(BUILD)/asan/%) guard build/bench_server
 
 $(BUILD)/asan/test_%: $(BUILD)/asan/test/core/test_%.o $(asan_OBJS) $(asan_SUPPORT)
 	$(CC) $(SANITIZE) -o $@ $^ -lcmocka $(LIBS)
@@ -66,6 +66,11 @@ headers:
 example: $(BUILD)/example_local guard
 $(BUILD)/example_local: $(BUILD)/plain/examples/local.o $(plain_OBJS)
 	$(CC) -o $@ $^ $(LIBS)
+
+# What the benchmarks measure the clients against.
+build/bench_server: bench/vendor/server.c
+	@mkdir -p $(@D)
+	$(CC) $(CPPFLAGS) $(CFLAGS) -O2 -o $@ $<
 
 test: all headers
 	@SBX_GUARD=$(abspath $(BUILD))/sbx_guard sh test/core/run.sh $(BUILD)/asan $(RUNS)

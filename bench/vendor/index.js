@@ -1,7 +1,7 @@
 // Our client beside the vendor's own: the same work on the same server, in one run. Each is measured in
 // processes of its own, the two in turn, so that a drift of the machine's speed meets both.
-// argv: the services, all when left out.
-import { fork } from "node:child_process";
+// argv: the server's program, then the services, all when left out.
+import { fork, spawn } from "node:child_process";
 import { once } from "node:events";
 import { median, mib, ms } from "../stats.js";
 import { FILE_BYTES, SANDBOXES } from "./measures.js";
@@ -14,21 +14,28 @@ const COMMANDS = 1500;
 /** @typedef {keyof typeof SDKS} Service */
 /** @typedef {"ours" | "sdk"} Side */
 
-/** @param {string} name @param {string[]} [args] */
-function start(name, args) {
-  return fork(new URL(name, import.meta.url), args, { execArgv: ["--expose-gc"] });
+/** One client in a process of its own. @param {string} client @param {string} url */
+function startClient(client, url) {
+  return fork(new URL("child.js", import.meta.url), [client, url], { execArgv: ["--expose-gc"] });
 }
 
-/** What a child says next. @param {import("node:child_process").ChildProcess} child */
+/** What a client says next. @param {import("node:child_process").ChildProcess} child */
 async function message(child) {
   const [value] = await Promise.race([once(child, "message"), once(child, "exit")]);
   if (typeof value === "object") return value;
   throw new Error(`${child.spawnargs.slice(2).join(" ")} ended with ${value}`);
 }
 
+/** The first line of the server. @param {import("node:child_process").ChildProcessByStdio<any, import("node:stream").Readable, null>} server */
+async function address(server) {
+  const [value] = await Promise.race([once(server.stdout, "data"), once(server, "error"), once(server, "exit")]);
+  if (Buffer.isBuffer(value)) return value.toString().trim();
+  throw new Error(`the server did not start: ${value}`);
+}
+
 /** One measurement of one client, in a new process. @param {string} client @param {string} url @param {string} measure @param {number} count */
 async function measureOnce(client, url, measure, count) {
-  const child = start("child.js", [client, url]);
+  const child = startClient(client, url);
   child.send({ measure, count });
   const { result } = await message(child);
   child.disconnect();
@@ -108,11 +115,12 @@ const services = {
   },
 };
 
-const wanted = process.argv.length > 2 ? process.argv.slice(2) : Object.keys(services);
-const server = start("server.js");
-const { url } = await message(server);
+const [program, ...named] = process.argv.slice(2);
+const wanted = /** @type {Service[]} */ (named.length > 0 ? named : Object.keys(services));
+const server = spawn(program, { stdio: ["pipe", "pipe", "inherit"] });
+const url = await address(server);
 for (const name of wanted) {
-  console.log(`\n| ${name} | ours | ${SDKS[/** @type {Service} */ (name)]} | ratio | bound |\n| --- | --- | --- | --- | --- |`);
-  await services[/** @type {Service} */ (name)](url);
+  console.log(`\n| ${name} | ours | ${SDKS[name]} | ratio | bound |\n| --- | --- | --- | --- | --- |`);
+  await services[name](url);
 }
-server.disconnect();
+server.stdin.end();

@@ -51,7 +51,6 @@
   X(multi_setopt)                                                                                  \
   X(multi_add_handle)                                                                              \
   X(multi_remove_handle)                                                                           \
-  X(multi_assign)                                                                                  \
   X(multi_socket_action)                                                                           \
   X(multi_info_read)                                                                               \
   X(multi_strerror)                                                                                \

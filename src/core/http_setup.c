@@ -8,15 +8,15 @@
 #include "core/err.h"
 #include "core/url.h"
 
-#include <fcntl.h>
 #include <limits.h>
 #include <stdio.h>
 #include <string.h>
-#include <sys/socket.h>
-#include <unistd.h>
 
 #define KEEPALIVE_IDLE_S 30L
 #define KEEPALIVE_INTERVAL_S 15L
+/* From this size on a body is worth fewer and larger reads and writes of the socket. */
+#define LARGE_BODY ((size_t)256 * 1024)
+#define LARGE_BUFFER (256L * 1024)
 
 static long clamp_ms(uint64_t ms) {
   return ms > LONG_MAX ? LONG_MAX : (long)ms;
@@ -184,21 +184,15 @@ static int set_body(sbx__exchange *x, const sbx_http_request *request, sbx_err *
   return SBX_OK;
 }
 
-/* ---- everything else ---- */
-
-/* As libcurl would, but not inherited by the processes that local sandboxes start. */
-static curl_socket_t open_socket(void *arg, curlsocktype purpose, struct curl_sockaddr *address) {
-  (void)arg;
-  (void)purpose;
-#ifdef SOCK_CLOEXEC
-  return socket(address->family, address->socktype | SOCK_CLOEXEC, address->protocol);
-#else
-  curl_socket_t fd = socket(address->family, address->socktype, address->protocol);
-  if (fd != CURL_SOCKET_BAD)
-    (void)fcntl(fd, F_SETFD, FD_CLOEXEC);
-  return fd;
-#endif
+/* What comes by pieces to a GET is a file, unlike the output of a command. */
+static void set_buffers(sbx__exchange *x) {
+  if (x->body_len >= LARGE_BODY)
+    x->curl->easy_setopt(x->easy, CURLOPT_UPLOAD_BUFFERSIZE, LARGE_BUFFER);
+  if (is_method(x->method, "GET") && x->on_bytes != NULL && x->max_bytes >= LARGE_BODY)
+    x->curl->easy_setopt(x->easy, CURLOPT_BUFFERSIZE, LARGE_BUFFER);
 }
+
+/* ---- everything else ---- */
 
 static void set_callbacks(sbx__exchange *x) {
   const sbx_curl *curl = x->curl;
@@ -207,7 +201,6 @@ static void set_callbacks(sbx__exchange *x) {
   curl->easy_setopt(x->easy, CURLOPT_HEADERDATA, x);
   curl->easy_setopt(x->easy, CURLOPT_WRITEFUNCTION, sbx__http_on_write);
   curl->easy_setopt(x->easy, CURLOPT_WRITEDATA, x);
-  curl->easy_setopt(x->easy, CURLOPT_OPENSOCKETFUNCTION, open_socket);
   x->watched =
       curl->easy_setopt(x->easy, CURLOPT_PREREQFUNCTION, sbx__http_on_prereq) == CURLE_OK &&
       curl->easy_setopt(x->easy, CURLOPT_PREREQDATA, x) == CURLE_OK;
@@ -286,6 +279,7 @@ int sbx__http_setup(sbx__exchange *x, const sbx_http_request *request, sbx_err *
       (code = set_body(x, request, err)) != SBX_OK ||
       (code = set_fields(x, request, err)) != SBX_OK)
     return code;
+  set_buffers(x);
   set_callbacks(x);
   return SBX_OK;
 }

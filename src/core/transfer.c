@@ -12,6 +12,9 @@
 #include "core/err.h"
 
 #include <assert.h>
+#include <fcntl.h>
+#include <sys/socket.h>
+#include <unistd.h>
 
 /* Connections that are kept. When more are busy at a time, each is closed as it becomes idle, and
  * the next request needs a new one. */
@@ -19,12 +22,16 @@
 
 typedef struct pool pool;
 
+/* A descriptor of libcurl's. For a connection it lives until that is closed, and goes on watching
+ * between two requests, which saves the system calls to stop and to start again. */
 typedef struct sock {
   struct sock *next, *prev;
   pool *pool;
   curl_socket_t fd;
-  int events; /* what libcurl waits for */
-  sbx_watch *watch;
+  bool is_connection; /* opened by open_socket() */
+  bool idle;          /* libcurl waits for nothing */
+  int events;         /* what is watched for */
+  sbx_watch *watch;   /* NULL: not needed yet */
 } sock;
 
 struct pool {
@@ -109,10 +116,22 @@ static void act(pool *p, curl_socket_t fd, int events) {
 
 /* ---- what libcurl waits for ---- */
 
+static void set_events(sock *s, int events) {
+  if (s->events == events)
+    return;
+  s->events = events;
+  sbx_watch_set(s->watch, events);
+}
+
 /* An error of the descriptor is passed on as readiness: libcurl then reads what came before it and
  * finds the error by itself, where its error bit would end the transfer unread. */
 static void on_socket_event(void *arg, int events) {
   sock *s = arg;
+  if (s->idle) {
+    /* Most likely its end: libcurl looks when it wants to use it again. */
+    set_events(s, 0);
+    return;
+  }
   if (events & SBX_FAILED) {
     events = s->events;
     sbx_watch_set(s->watch, events);
@@ -146,7 +165,6 @@ static void free_sock(sock *s) {
   sbx_free(s);
 }
 
-/* Old libraries may call twice for a new descriptor without the pointer assigned to it. */
 static sock *find_sock(pool *p, curl_socket_t fd) {
   sock *s = p->socks;
   while (s != NULL && s->fd != fd)
@@ -154,47 +172,84 @@ static sock *find_sock(pool *p, curl_socket_t fd) {
   return s;
 }
 
-static sock *new_sock(pool *p, curl_socket_t fd, int events) {
+static sock *new_sock(pool *p, curl_socket_t fd, bool is_connection) {
   sock *s = sbx_calloc(1, sizeof *s);
   if (s == NULL)
     return NULL;
   s->pool = p;
   s->fd = fd;
-  s->events = events;
-  if (sbx_watch_start(&s->watch, p->loop, fd, events, on_socket_event, s, NULL) != SBX_OK) {
-    sbx_free(s);
-    return NULL;
-  }
+  s->is_connection = is_connection;
   s->next = p->socks;
   if (s->next != NULL)
     s->next->prev = s;
   p->socks = s;
-  p->curl->multi_assign(p->multi, fd, s);
   return s;
+}
+
+static int watch_sock(sock *s, int events) {
+  s->idle = false;
+  if (s->watch != NULL) {
+    set_events(s, events);
+    return SBX_OK;
+  }
+  s->events = events;
+  return sbx_watch_start(&s->watch, s->pool->loop, s->fd, events, on_socket_event, s, NULL);
+}
+
+static void unwatch_sock(sock *s) {
+  if (!s->is_connection) {
+    free_sock(s);
+    return;
+  }
+  s->idle = true;
+  if (s->watch != NULL)
+    set_events(s, s->events & SBX_READABLE);
+}
+
+/* As libcurl would, but not inherited by the processes that local sandboxes start. */
+static curl_socket_t open_socket(void *arg, curlsocktype purpose, struct curl_sockaddr *address) {
+  (void)purpose;
+#ifdef SOCK_CLOEXEC
+  int fd = socket(address->family, address->socktype | SOCK_CLOEXEC, address->protocol);
+#else
+  int fd = socket(address->family, address->socktype, address->protocol);
+  if (fd >= 0)
+    (void)fcntl(fd, F_SETFD, FD_CLOEXEC);
+#endif
+  if (fd >= 0)
+    (void)new_sock(arg, fd, true); /* without memory it is like any other descriptor */
+  return fd >= 0 ? fd : CURL_SOCKET_BAD;
+}
+
+static int close_socket(void *arg, curl_socket_t fd) {
+  sock *s = find_sock(arg, fd);
+  if (s != NULL)
+    free_sock(s);
+  return close(fd);
 }
 
 static int on_curl_socket(CURL *easy, curl_socket_t fd, int what, void *arg, void *assigned) {
   pool *p = arg;
-  sock *s = assigned != NULL ? assigned : find_sock(p, fd);
+  sock *s = find_sock(p, fd);
+  (void)assigned; /* libcurl forgets it with every request */
   if (what == CURL_POLL_REMOVE) {
-    if (s != NULL) {
-      p->curl->multi_assign(p->multi, fd, NULL);
-      free_sock(s);
-    }
+    if (s != NULL)
+      unwatch_sock(s);
     return 0;
   }
   int events =
       ((what & CURL_POLL_IN) ? SBX_READABLE : 0) | ((what & CURL_POLL_OUT) ? SBX_WRITABLE : 0);
-  if (s != NULL) {
-    s->events = events;
-    sbx_watch_set(s->watch, events);
-  } else if (new_sock(p, fd, events) == NULL) {
-    /* An error returned from here would end all transfers: only this one has to. */
-    sbx_transfer *t = transfer_of(p, easy);
-    if (t != NULL)
-      t->failed = true;
-    sbx_timer_start(&p->timer, 0);
-  }
+  if (s == NULL)
+    s = new_sock(p, fd, false);
+  if (s != NULL && watch_sock(s, events) == SBX_OK)
+    return 0;
+  if (s != NULL && !s->is_connection)
+    free_sock(s);
+  /* An error returned from here would end all transfers: only this one has to. */
+  sbx_transfer *t = transfer_of(p, easy);
+  if (t != NULL)
+    t->failed = true;
+  sbx_timer_start(&p->timer, 0);
   return 0;
 }
 
@@ -248,6 +303,10 @@ int sbx_transfer_start(sbx_transfer *transfer, sbx_loop *loop, CURL *easy,
   assert(!p->inside && !transfer->active);
   *transfer = (sbx_transfer){.easy = easy, .done = done, .active = true, .next = p->active};
   curl->easy_setopt(easy, CURLOPT_PRIVATE, transfer);
+  curl->easy_setopt(easy, CURLOPT_OPENSOCKETFUNCTION, open_socket);
+  curl->easy_setopt(easy, CURLOPT_OPENSOCKETDATA, p);
+  curl->easy_setopt(easy, CURLOPT_CLOSESOCKETFUNCTION, close_socket);
+  curl->easy_setopt(easy, CURLOPT_CLOSESOCKETDATA, p);
   p->inside = true;
   CURLMcode rc = curl->multi_add_handle(p->multi, easy);
   p->inside = false;

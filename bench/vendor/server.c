@@ -1,0 +1,340 @@
+/* server.c - answers requests of both services' protocols with replies made beforehand: no process
+ * runs, no file is stored. In C, so that the clients are what takes the time. HTTP/1.1 on loopback;
+ * prints its URL and serves until its standard input ends.
+ *
+ * Requests come from the clients that are measured, one at a time on a connection: what is not
+ * understood ends the server, with a word about it. */
+#include <errno.h>
+#include <fcntl.h>
+#include <netinet/in.h>
+#include <netinet/tcp.h>
+#include <poll.h>
+#include <stdbool.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <strings.h>
+#include <sys/socket.h>
+#include <unistd.h>
+
+#define FILE_BYTES ((size_t)64 << 20)
+#define TAG_LEN 32
+#define ZEROS "00000000000000000000000000000000"
+#define E2B_ID "ibench0000000000000001"
+#define DAYTONA_ID "6a0b1c9e-0000-4000-8000-000000000001"
+
+enum { MAX_CONNECTIONS = 1024, IN_SIZE = 512 * 1024, KEPT = 32 * 1024 };
+
+static _Noreturn void fail(const char *what) {
+  fprintf(stderr, "bench server: %s: %s\n", what, strerror(errno));
+  exit(1);
+}
+
+static void *must(void *memory) {
+  if (memory == NULL)
+    fail("no memory");
+  return memory;
+}
+
+/* ---- replies -------------------------------------------------------------------------------- */
+
+typedef struct reply {
+  const char *method, *path;
+  char *bytes;
+  size_t len;
+} reply;
+
+static reply replies[16];
+static size_t reply_count;
+/* Where the tag of a request belongs in the reply to it; 0: nowhere. */
+static size_t tag_places[2];
+static reply *ran, *plain_ran;
+
+static reply *add(const char *method, const char *path, const char *head, const char *body,
+                  size_t len) {
+  reply *r = &replies[reply_count++];
+  char line[512];
+  int n = snprintf(line, sizeof line, "HTTP/1.1 %s\r\ncontent-length: %zu\r\n\r\n", head, len);
+  r->method = method;
+  r->path = path;
+  r->len = (size_t)n + len;
+  r->bytes = must(malloc(r->len));
+  memcpy(r->bytes, line, (size_t)n);
+  memcpy(r->bytes + n, body, len);
+  return r;
+}
+
+static reply *add_json(const char *method, const char *path, const char *status, const char *json) {
+  char head[128];
+  snprintf(head, sizeof head, "%s\r\ncontent-type: application/json", status);
+  return add(method, path, head, json, strlen(json));
+}
+
+/* One of the Connect protocol's envelopes. */
+static size_t envelope(char *out, char flags, const char *json) {
+  size_t len = strlen(json);
+  char head[5] = {flags, 0, 0, (char)(len >> 8), (char)len};
+  memcpy(out, head, sizeof head);
+  memcpy(out + sizeof head, json, len);
+  return sizeof head + len;
+}
+
+/* A stream is one chunk of a chunked body. */
+static void add_stream(const char *path) {
+  char body[512];
+  size_t n = envelope(body, 0, "{\"event\":{\"start\":{\"pid\":42}}}");
+  n +=
+      envelope(body + n, 0, "{\"event\":{\"end\":{\"exited\":true,\"status\":\"exit status 0\"}}}");
+  n += envelope(body + n, 2, "{}");
+  reply *r = &replies[reply_count++];
+  r->method = "POST";
+  r->path = path;
+  r->bytes = must(malloc(1024));
+  r->len = (size_t)snprintf(r->bytes, 1024,
+                            "HTTP/1.1 200 OK\r\ncontent-type: application/connect+json\r\n"
+                            "transfer-encoding: chunked\r\n\r\n%zx\r\n",
+                            n);
+  memcpy(r->bytes + r->len, body, n);
+  r->len += n;
+  memcpy(r->bytes + r->len, "\r\n0\r\n\r\n", 7);
+  r->len += 7;
+}
+
+static void add_none(const char *method, const char *path) {
+  static char none[] = "HTTP/1.1 204 No Content\r\n\r\n";
+  replies[reply_count++] = (reply){method, path, none, sizeof none - 1};
+}
+
+static void make_e2b(void) {
+  char *file = must(malloc(FILE_BYTES));
+  for (size_t i = 0; i < FILE_BYTES; i++)
+    file[i] = "0123456789abcdef"[i % 16];
+  add_json("POST", "/v2/sandboxes", "201 Created",
+           "{\"sandboxID\":\"" E2B_ID "\",\"templateID\":\"base\",\"clientID\":\"6532622b\","
+           "\"envdVersion\":\"0.6.13\",\"envdAccessToken\":\"token\"}");
+  add_none("DELETE", "/sandboxes/" E2B_ID);
+  add_stream("/process.Process/Start");
+  add("GET", "/files", "200 OK\r\ncontent-type: application/octet-stream", file, FILE_BYTES);
+  add_json("POST", "/files", "200 OK",
+           "[{\"name\":\"big\",\"path\":\"/home/user/big\",\"type\":\"file\"}]");
+  add_none("GET", "/health");
+  free(file);
+}
+
+#define DAYTONA_SANDBOX(state)                                                                     \
+  "{\"id\":\"" DAYTONA_ID "\",\"organizationId\":\"6a0b1c9e-0000-4000-8000-000000000002\","        \
+  "\"name\":\"bench\",\"user\":\"daytona\",\"env\":{},\"labels\":{},\"public\":false,"             \
+  "\"networkBlockAll\":false,\"target\":\"us\",\"cpu\":1,\"gpu\":0,\"memory\":1,\"disk\":3,"       \
+  "\"state\":\"" state "\",\"desiredState\":\"" state "\",\"daemonVersion\":\"v0.218.0\","         \
+  "\"createdAt\":\"2026-01-01T00:00:00.000Z\",\"updatedAt\":\"2026-01-01T00:00:00.000Z\","         \
+  "\"toolboxProxyUrl\":\"http://127.0.0.1:%d/toolbox\"}"
+
+static void make_daytona(int port) {
+  char sandbox[1024];
+  snprintf(sandbox, sizeof sandbox, DAYTONA_SANDBOX("started"), port);
+  add_json("POST", "/api/sandbox", "200 OK", sandbox);
+  add_json("GET", "/api/sandbox/" DAYTONA_ID, "200 OK", sandbox);
+  snprintf(sandbox, sizeof sandbox, DAYTONA_SANDBOX("destroyed"), port);
+  add_json("DELETE", "/api/sandbox/" DAYTONA_ID, "200 OK", sandbox);
+  add_json("GET", "/toolbox/" DAYTONA_ID "/work-dir", "200 OK", "{\"dir\":\"/home/daytona\"}");
+  /* Our program prints a report that bears the request's tag; the vendor's client takes any text.
+   */
+  plain_ran = add_json("POST", "/toolbox/" DAYTONA_ID "/process/execute", "200 OK",
+                       "{\"exitCode\":0,\"result\":\"\"}");
+  ran = add_json("", "", "200 OK",
+                 "{\"exitCode\":0,\"result\":\"\\n" ZEROS " ran 0 1 0 0\\n\\n\\n\\n\\n" ZEROS
+                 " end\\n\"}");
+  char *first = memmem(ran->bytes, ran->len, ZEROS, TAG_LEN);
+  char *last =
+      memmem(first + 1, ran->len - (size_t)(first + 1 - ran->bytes), ZEROS " end", TAG_LEN + 4);
+  tag_places[0] = (size_t)(first - ran->bytes);
+  tag_places[1] = (size_t)(last - ran->bytes);
+}
+
+/* ---- connections ---------------------------------------------------------------------------- */
+
+typedef struct connection {
+  int fd;
+  bool in_chunks;
+  size_t missing; /* bytes of the body, or of the present chunk and the line end behind it */
+  const reply *reply;
+  char text[KEPT + 1]; /* a head or a chunk's line, then the beginning of a body */
+  size_t text_len;
+  size_t body_at; /* where in `text` the body begins; 0: its head is not complete */
+  const char *out;
+  size_t out_len;
+  char filled[512];
+} connection;
+
+static const reply *find(const char *head) {
+  for (size_t i = 0; i < reply_count; i++) {
+    const reply *r = &replies[i];
+    size_t m = strlen(r->method), p = strlen(r->path);
+    if (m > 0 && strncmp(head, r->method, m) == 0 && head[m] == ' ' &&
+        strncmp(head + m + 1, r->path, p) == 0 && strchr(" ?", head[m + 1 + p]) != NULL)
+      return r;
+  }
+  fprintf(stderr, "bench server: no reply for: %.*s\n", (int)strcspn(head, "\r\n"), head);
+  exit(1);
+}
+
+static const char *field(const char *head, const char *name) {
+  for (const char *line = strstr(head, "\r\n"); line != NULL; line = strstr(line, "\r\n")) {
+    line += 2;
+    if (strncasecmp(line, name, strlen(name)) == 0)
+      return line + strlen(name) + strspn(line + strlen(name), " ");
+  }
+  return NULL;
+}
+
+static void answer(connection *c) {
+  c->out = c->reply->bytes;
+  c->out_len = c->reply->len;
+  if (c->reply == plain_ran) {
+    const char *mark = memmem(c->text + c->body_at, c->text_len - c->body_at, " cloudsandbox ", 14);
+    if (mark != NULL) {
+      memcpy(c->filled, ran->bytes, ran->len);
+      for (size_t i = 0; i < 2; i++)
+        memcpy(c->filled + tag_places[i], mark + 14, TAG_LEN);
+      c->out = c->filled;
+      c->out_len = ran->len;
+    }
+  }
+  c->text_len = c->body_at = 0;
+  c->in_chunks = false;
+}
+
+static void begin_request(connection *c) {
+  const char *length = field(c->text, "content-length:");
+  const char *coding = field(c->text, "transfer-encoding:");
+  c->reply = find(c->text);
+  c->in_chunks = coding != NULL && strncasecmp(coding, "chunked", 7) == 0;
+  c->missing = length != NULL ? strtoul(length, NULL, 10) : 0;
+  c->body_at = c->text_len;
+  if (!c->in_chunks && c->missing == 0)
+    answer(c);
+}
+
+/* The line before a chunk, which is not kept. */
+static void begin_chunk(connection *c, size_t line_at) {
+  bool ended = c->text[line_at] == '\r';
+  size_t size = strtoul(c->text + line_at, NULL, 16);
+  c->text_len = line_at;
+  c->missing = size > 0 ? size + 2 : 0;
+  if (ended)
+    answer(c);
+}
+
+/* Takes lines byte by byte: they are short. Returns what is left of the input. */
+static const char *take_line(connection *c, const char *in, const char *end) {
+  size_t line_at = c->text_len;
+  while (in < end && c->text_len < KEPT) {
+    c->text[c->text_len++] = *in++;
+    c->text[c->text_len] = '\0';
+    if (c->body_at == 0 && c->text_len >= 4 &&
+        memcmp(c->text + c->text_len - 4, "\r\n\r\n", 4) == 0) {
+      begin_request(c);
+      return in;
+    }
+    if (c->body_at > 0 && in[-1] == '\n') {
+      begin_chunk(c, line_at);
+      return in;
+    }
+  }
+  if (c->body_at > 0 || c->text_len == KEPT)
+    fail("a line in pieces, or too long");
+  return in;
+}
+
+static void feed(connection *c, const char *in, size_t len) {
+  const char *end = in + len;
+  while (in < end) {
+    if (c->missing == 0) {
+      in = take_line(c, in, end);
+      continue;
+    }
+    size_t part = (size_t)(end - in) < c->missing ? (size_t)(end - in) : c->missing;
+    size_t kept = part < KEPT - c->text_len ? part : KEPT - c->text_len;
+    if (c->in_chunks)
+      kept = 0;
+    memcpy(c->text + c->text_len, in, kept);
+    c->text_len += kept;
+    c->missing -= part;
+    in += part;
+    if (c->missing == 0 && !c->in_chunks)
+      answer(c);
+  }
+}
+
+static bool flush_out(connection *c) {
+  while (c->out_len > 0) {
+    ssize_t n = send(c->fd, c->out, c->out_len, MSG_NOSIGNAL);
+    if (n < 0)
+      return errno == EAGAIN;
+    c->out += n;
+    c->out_len -= (size_t)n;
+  }
+  return true;
+}
+
+static bool serve(connection *c, char *in) {
+  if (c->out_len > 0)
+    return flush_out(c);
+  ssize_t n = recv(c->fd, in, IN_SIZE, 0);
+  if (n <= 0)
+    return n < 0 && errno == EAGAIN;
+  feed(c, in, (size_t)n);
+  return flush_out(c);
+}
+
+/* ---- the server ----------------------------------------------------------------------------- */
+
+static int listen_on_loopback(int *port) {
+  struct sockaddr_in address = {.sin_family = AF_INET, .sin_addr = {htonl(INADDR_LOOPBACK)}};
+  socklen_t len = sizeof address;
+  int fd = socket(AF_INET, SOCK_STREAM | SOCK_NONBLOCK, 0);
+  if (fd < 0 || bind(fd, (struct sockaddr *)&address, len) != 0 || listen(fd, 512) != 0 ||
+      getsockname(fd, (struct sockaddr *)&address, &len) != 0)
+    fail("cannot listen");
+  *port = ntohs(address.sin_port);
+  return fd;
+}
+
+int main(void) {
+  static connection *connections[MAX_CONNECTIONS];
+  static struct pollfd polls[MAX_CONNECTIONS + 2];
+  size_t count = 0;
+  int port = 0, one = 1;
+  char *in = must(malloc(IN_SIZE));
+  int listener = listen_on_loopback(&port);
+  make_e2b();
+  make_daytona(port);
+  printf("http://127.0.0.1:%d\n", port);
+  fflush(stdout);
+  for (;;) {
+    polls[0] = (struct pollfd){STDIN_FILENO, POLLIN, 0};
+    polls[1] = (struct pollfd){listener, POLLIN, 0};
+    for (size_t i = 0; i < count; i++)
+      polls[i + 2] =
+          (struct pollfd){connections[i]->fd, connections[i]->out_len > 0 ? POLLOUT : POLLIN, 0};
+    if (poll(polls, count + 2, -1) < 0)
+      fail("poll");
+    if (polls[0].revents != 0)
+      return 0;
+    for (size_t i = count; i-- > 0;) {
+      if (polls[i + 2].revents == 0 || serve(connections[i], in))
+        continue;
+      close(connections[i]->fd);
+      free(connections[i]);
+      connections[i] = connections[--count];
+    }
+    if (polls[1].revents == 0)
+      continue;
+    int fd = accept4(listener, NULL, NULL, SOCK_NONBLOCK);
+    if (fd < 0 || count == MAX_CONNECTIONS)
+      fail("cannot accept");
+    setsockopt(fd, IPPROTO_TCP, TCP_NODELAY, &one, sizeof one);
+    connections[count] = must(calloc(1, sizeof **connections));
+    connections[count++]->fd = fd;
+  }
+}
