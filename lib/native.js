@@ -14,14 +14,14 @@ const { fileURLToPath } = process.getBuiltinModule("node:url");
  * @typedef {object} NativeResult
  * @property {"exited" | "signalled" | "timedOut" | "cancelled"} outcome
  * @property {number} exitCode
- * @property {string | null} signal
- * @property {"none" | "confirmed" | "requested" | "unknown"} termination
- * @property {boolean} backgroundKilled
  * @property {number} durationMs
+ * @property {string} [signal]
+ * @property {"confirmed" | "requested" | "unknown"} [termination] left out: nothing had to be ended
+ * @property {true} [backgroundKilled]
  * @property {NativeKept} [output] left out when there was none
  * @property {NativeKept} [stdout] left out when there was none
  * @property {NativeKept} [stderr] left out when there was none
- * @property {string | null} details JSON of what an interpreter gave besides its output
+ * @property {string} [details] JSON of what an interpreter gave besides its output
  */
 /**
  * @typedef {object} NativeSpec

@@ -172,8 +172,8 @@ export class NativeSandbox {
     checkWord(language, this.#languages, "language");
     checkString(code, "code");
     if (context !== undefined) checkContext(context, language === "shell" ? undefined : code);
-    if (language === "shell") return this.#port({ kind: "shell", text: code }, given, site);
-    return this.#port({ kind: "code", text: code, language, context }, given, site);
+    if (language === "shell") return this.#port("shell", code, given, site);
+    return this.#port("code", code, given, site, language, context);
   }
 
   /**
@@ -186,7 +186,7 @@ export class NativeSandbox {
   async shell(command, options) {
     const site = captureSite(NativeSandbox.prototype.shell);
     const given = checkNames(options, RUN_OPTIONS, "shell", EXEC_ONLY);
-    return this.#port({ kind: "shell", text: checkString(command, "command") }, given, site);
+    return this.#port("shell", checkString(command, "command"), given, site);
   }
 
   /**
@@ -320,28 +320,38 @@ export class NativeSandbox {
   }
 
   /**
-   * run() and shell(): one joined output, and exactly the port's keys.
+   * run() and shell(): one joined output, and exactly the port's keys. No literal here spreads another
+   * one: the engine would make a new hidden class at every call.
    *
-   * @param {NativeSpec} what
+   * @param {"shell" | "code"} kind
+   * @param {string} text
    * @param {Record<string, any>} options names checked
    * @param {{ stack?: string }} site
+   * @param {"python" | "node"} [language]
+   * @param {string} [context]
    * @returns {Promise<SandboxRunResult & { exitCode: number }>}
    */
-  async #port(what, options, site) {
+  async #port(kind, text, options, site, language, context) {
     const signal = checkSignal(options.signal);
     const { timeoutSeconds, env } = options;
     /** @type {NativeSpec} */
-    const spec = { ...what, mergeStreams: true, maxOutputBytes: this.#maxOutputBytes };
-    if (timeoutSeconds !== undefined) spec.timeoutMs = checkTimeoutSeconds(timeoutSeconds, "timeoutSeconds");
-    if (env !== undefined) spec.env = checkEnv(env);
+    const spec = {
+      kind,
+      text,
+      language,
+      context,
+      mergeStreams: true,
+      maxOutputBytes: this.#maxOutputBytes,
+      timeoutMs: timeoutSeconds === undefined ? undefined : checkTimeoutSeconds(timeoutSeconds, "timeoutSeconds"),
+      env: env === undefined ? undefined : checkEnv(env),
+    };
     const { outcome, exitCode, output = NOTHING } = await this.#call(site, signal, (id) => this.#handle.exec(id, spec));
     if (outcome === "cancelled") throw signal?.reason;
-    return {
-      output: textOf(output),
-      exitCode,
-      ...(outcome === "timedOut" && { timedOut: true }),
-      ...(output.dropped > 0 && { outputTruncated: true }),
-    };
+    /** @type {SandboxRunResult & { exitCode: number }} */
+    const result = { output: textOf(output), exitCode };
+    if (outcome === "timedOut") result.timedOut = true;
+    if (output.dropped > 0) result.outputTruncated = true;
+    return result;
   }
 
   /**
@@ -579,28 +589,29 @@ function listen({ onStdout, onStderr }, asText) {
 }
 
 /**
- * @param {NativeResult} result
+ * @param {NativeResult} raw
  * @param {boolean} asText
  * @returns {ExecResult<any>}
  */
-function execResult(
-  { outcome, signal, output = NOTHING, stdout = NOTHING, stderr = NOTHING, details, ...rest },
-  asText,
-) {
-  const droppedBytes = { output: output.dropped, stdout: stdout.dropped, stderr: stderr.dropped };
+function execResult(raw, asText) {
+  const { output = NOTHING, stdout = NOTHING, stderr = NOTHING } = raw;
   /** @param {NativeKept} kept */
   const value = (kept) => (asText ? textOf(kept) : plainBytes(kept.bytes));
-  return {
-    status: outcome,
-    ...(signal === null ? {} : { signal }),
+  /** @type {ExecResult<any>} */
+  const result = {
+    status: raw.outcome,
+    exitCode: raw.exitCode,
     output: value(output),
     stdout: value(stdout),
     stderr: value(stderr),
     truncated: output.dropped + stdout.dropped + stderr.dropped > 0,
-    droppedBytes,
-    ...rest,
-    ...(details !== null && detailsOf(details)),
+    droppedBytes: { output: output.dropped, stdout: stdout.dropped, stderr: stderr.dropped },
+    termination: raw.termination ?? "none",
+    backgroundKilled: raw.backgroundKilled ?? false,
+    durationMs: raw.durationMs,
   };
+  if (raw.signal !== undefined) result.signal = raw.signal;
+  return raw.details === undefined ? result : Object.assign(result, detailsOf(raw.details));
 }
 
 /**

@@ -98,7 +98,6 @@ private:
   bool ok_;
 };
 
-/* Most outputs of most commands are empty, and an object costs more than all the rest. */
 void SetKept(ObjectMaker &result, napi_env env, const char *name, const sbx_kept &kept) {
   if (kept.bytes.len == 0 && kept.dropped == 0)
     return;
@@ -311,15 +310,6 @@ napi_value MakeText(napi_env env, const char *text) {
   return value;
 }
 
-/* null when there is none. */
-static napi_value MakeDetails(napi_env env, sbx_slice details) {
-  if (details.len == 0)
-    return MakeNull(env);
-  napi_value value = nullptr;
-  napi_create_string_utf8(env, details.ptr, details.len, &value);
-  return value;
-}
-
 napi_value MakeBytes(napi_env env, sbx_slice bytes) {
   napi_value value = nullptr;
   if (napi_create_buffer_copy(env, bytes.len, bytes.ptr, nullptr, &value) != napi_ok)
@@ -361,18 +351,26 @@ napi_value MakeError(napi_env env, const sbx_err &err) {
   return maker.Done();
 }
 
+/* What is as usual is left out: properties are what takes the time of a short command's result. */
 napi_value MakeExecResult(napi_env env, const sbx_exec_result &result) {
   ObjectMaker maker(env);
   maker.SetText("outcome", OutcomeName(result.outcome));
   maker.SetNumber("exitCode", result.exit_code);
-  maker.SetText("signal", result.signal_name);
-  maker.SetText("termination", TerminationName(result.termination));
-  maker.SetBool("backgroundKilled", result.background_killed);
   maker.SetNumber("durationMs", static_cast<double>(result.duration_ms));
+  if (result.signal_name != nullptr)
+    maker.SetText("signal", result.signal_name);
+  if (result.termination != SBX_TERM_NONE)
+    maker.SetText("termination", TerminationName(result.termination));
+  if (result.background_killed)
+    maker.SetBool("backgroundKilled", true);
   SetKept(maker, env, "output", result.output);
   SetKept(maker, env, "stdout", result.out);
   SetKept(maker, env, "stderr", result.err);
-  maker.Set("details", MakeDetails(env, result.details));
+  if (result.details.len > 0) {
+    napi_value details = nullptr;
+    napi_create_string_utf8(env, result.details.ptr, result.details.len, &details);
+    maker.Set("details", details);
+  }
   return maker.Done();
 }
 

@@ -139,13 +139,17 @@ __attribute__((format(printf, 2, 0))) static int append_formatted(sbx_buf *buf, 
                                                                   va_list args) {
   va_list again;
   va_copy(again, args);
-  int len = vsnprintf(NULL, 0, format, args);
-  if (len < 0) {
+  /* What fits into the room that is left needs to be formatted once only. */
+  size_t room = buf->ptr != NULL ? buf->cap - buf->len : 0;
+  int len = vsnprintf(room > 0 ? buf->ptr + buf->len : NULL, room > 0 ? room + 1 : 0, format, args);
+  if (len < 0)
     fail(buf, SBX_ENOMEM);
-  } else if (len > 0 && sbx_buf_reserve(buf, (size_t)len) == SBX_OK) {
+  else if ((size_t)len > room && sbx_buf_reserve(buf, (size_t)len) == SBX_OK)
     vsnprintf(buf->ptr + buf->len, (size_t)len + 1, format, again);
+  if (buf->error == SBX_OK)
     buf->len += (size_t)len;
-  }
+  if (buf->ptr != NULL)
+    buf->ptr[buf->len] = '\0';
   va_end(again);
   return buf->error;
 }

@@ -41,12 +41,24 @@ sbx_utf8 sbx_utf8_step(sbx_slice s, size_t *len) {
   return SBX_UTF8_VALID;
 }
 
+/* How many bytes at the start of `s` are ASCII, rounded down to whole words. */
+static size_t ascii_words(sbx_slice s) {
+  size_t at = 0;
+  uint64_t word;
+  for (; s.len - at >= sizeof word; at += sizeof word) {
+    memcpy(&word, s.ptr + at, sizeof word);
+    if ((word & 0x8080808080808080) != 0)
+      break;
+  }
+  return at;
+}
+
 /* Length of the valid text at the start of `s`; `bad` is what the next step is then about. */
 static size_t utf8_valid_prefix(sbx_slice s, size_t *bad) {
-  size_t at = 0;
+  size_t at = ascii_words(s); /* most text is ASCII to its end */
   *bad = 0;
   while (at < s.len) {
-    size_t len = 1; /* most text is ASCII */
+    size_t len = 1;
     if ((unsigned char)s.ptr[at] >= 0x80 &&
         sbx_utf8_step(sbx_slice_skip(s, at), &len) != SBX_UTF8_VALID) {
       *bad = len;

@@ -69,9 +69,27 @@ static sbx_slice text_slice(const char *text) {
 
 /* ---- reading ---- */
 
+#define EACH_BYTE(c) (UINT64_C(0x0101010101010101) * (c))
+
+/* Whether no byte of the word is a control character, a quote or a backslash: for each of the three
+ * the subtraction borrows into the top bit of the first such byte. */
+static bool is_plain_word(uint64_t word) {
+  uint64_t quote = word ^ EACH_BYTE('"');
+  uint64_t backslash = word ^ EACH_BYTE('\\');
+  uint64_t found = ((word - EACH_BYTE(0x20)) & ~word) | ((quote - EACH_BYTE(1)) & ~quote) |
+                   ((backslash - EACH_BYTE(1)) & ~backslash);
+  return (found & EACH_BYTE(0x80)) == 0;
+}
+
 /* How many bytes at the start of `s` stand for themselves inside quotes. */
 static size_t plain_length(sbx_slice s) {
   size_t n = 0;
+  uint64_t word;
+  for (; s.len - n >= sizeof word; n += sizeof word) {
+    memcpy(&word, s.ptr + n, sizeof word);
+    if (!is_plain_word(word))
+      break;
+  }
   while (n < s.len && (unsigned char)s.ptr[n] >= 0x20 && s.ptr[n] != '"' && s.ptr[n] != '\\')
     n++;
   return n;
@@ -544,11 +562,9 @@ void sbx_json_end_array(sbx_json_out *out) {
 }
 
 static void write_escape(sbx_buf *buf, char c) {
-  const char pair[2] = {'\\', c};
-  if (c == '"' || c == '\\')
+  const char pair[2] = {'\\', c == '\n' ? 'n' : c};
+  if (c == '"' || c == '\\' || c == '\n')
     sbx_buf_append(buf, pair, sizeof pair);
-  else if (c == '\n')
-    sbx_buf_append_str(buf, "\\n");
   else
     sbx_buf_appendf(buf, "\\u%04x", (unsigned)c);
 }

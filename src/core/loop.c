@@ -511,7 +511,7 @@ sbx_op **sbx__loop_ops(sbx_loop *loop) {
   return &loop->ops;
 }
 
-void *sbx_loop_transfer_state(sbx_loop *loop) {
+void *sbx_loop_transfer_state(const sbx_loop *loop) {
   return loop->transfer;
 }
 

@@ -104,7 +104,7 @@ void sbx_loop_add_state(sbx_loop *loop, sbx_loop_state *state);
 sbx_loop_state *sbx_loop_find_state(const sbx_loop *loop, const void *key);
 
 /* One slot for transfer.c's state, and how the loop ends it: once, when no op is live any more. */
-void *sbx_loop_transfer_state(sbx_loop *loop);
+void *sbx_loop_transfer_state(const sbx_loop *loop);
 void sbx_loop_set_transfer_state(sbx_loop *loop, void *state, void (*end)(void *state));
 
 #endif

@@ -20,7 +20,7 @@
  * the next request needs a new one. */
 #define IDLE_CONNECTIONS_MAX 128L
 
-typedef struct pool pool;
+typedef struct sbx__pool pool;
 
 /* A descriptor of libcurl's. For a connection it lives until that is closed, and goes on watching
  * between two requests, which saves the system calls to stop and to start again. */
@@ -31,10 +31,10 @@ typedef struct sock {
   bool is_connection; /* opened by open_socket() */
   bool idle;          /* libcurl waits for nothing */
   int events;         /* what is watched for */
-  sbx_watch *watch;   /* NULL: not needed yet */
+  sbx_watch *watch;
 } sock;
 
-struct pool {
+struct sbx__pool {
   sbx_loop *loop;
   const sbx_curl *curl;
   CURLM *multi;
@@ -93,7 +93,7 @@ static void reap(pool *p) {
     CURLcode result = message->data.result;
     sbx_transfer *t = transfer_of(p, message->easy_handle);
     if (t != NULL)
-      finish_transfer(p, t, result);
+      finish_transfer(p, t, t->failed ? CURLE_OUT_OF_MEMORY : result);
   }
   sbx_transfer *failed;
   while ((failed = first_failed(p)) != NULL)
@@ -176,6 +176,10 @@ static sock *new_sock(pool *p, curl_socket_t fd, bool is_connection) {
   sock *s = sbx_calloc(1, sizeof *s);
   if (s == NULL)
     return NULL;
+  if (sbx_watch_start(&s->watch, p->loop, fd, 0, on_socket_event, s, NULL) != SBX_OK) {
+    sbx_free(s);
+    return NULL;
+  }
   s->pool = p;
   s->fd = fd;
   s->is_connection = is_connection;
@@ -186,28 +190,18 @@ static sock *new_sock(pool *p, curl_socket_t fd, bool is_connection) {
   return s;
 }
 
-static int watch_sock(sock *s, int events) {
-  s->idle = false;
-  if (s->watch != NULL) {
-    set_events(s, events);
-    return SBX_OK;
-  }
-  s->events = events;
-  return sbx_watch_start(&s->watch, s->pool->loop, s->fd, events, on_socket_event, s, NULL);
-}
-
 static void unwatch_sock(sock *s) {
   if (!s->is_connection) {
     free_sock(s);
     return;
   }
   s->idle = true;
-  if (s->watch != NULL)
-    set_events(s, s->events & SBX_READABLE);
+  set_events(s, s->events & SBX_READABLE);
 }
 
 /* As libcurl would, but not inherited by the processes that local sandboxes start. */
 static curl_socket_t open_socket(void *arg, curlsocktype purpose, struct curl_sockaddr *address) {
+  sbx_transfer *t = arg;
   (void)purpose;
 #ifdef SOCK_CLOEXEC
   int fd = socket(address->family, address->socktype | SOCK_CLOEXEC, address->protocol);
@@ -216,9 +210,13 @@ static curl_socket_t open_socket(void *arg, curlsocktype purpose, struct curl_so
   if (fd >= 0)
     (void)fcntl(fd, F_SETFD, FD_CLOEXEC);
 #endif
-  if (fd >= 0)
-    (void)new_sock(arg, fd, true); /* without memory it is like any other descriptor */
-  return fd >= 0 ? fd : CURL_SOCKET_BAD;
+  if (fd < 0)
+    return CURL_SOCKET_BAD;
+  if (new_sock(t->pool, fd, true) != NULL)
+    return fd;
+  t->failed = true;
+  close(fd);
+  return CURL_SOCKET_BAD;
 }
 
 static int close_socket(void *arg, curl_socket_t fd) {
@@ -241,10 +239,11 @@ static int on_curl_socket(CURL *easy, curl_socket_t fd, int what, void *arg, voi
       ((what & CURL_POLL_IN) ? SBX_READABLE : 0) | ((what & CURL_POLL_OUT) ? SBX_WRITABLE : 0);
   if (s == NULL)
     s = new_sock(p, fd, false);
-  if (s != NULL && watch_sock(s, events) == SBX_OK)
+  if (s != NULL) {
+    s->idle = false;
+    set_events(s, events);
     return 0;
-  if (s != NULL && !s->is_connection)
-    free_sock(s);
+  }
   /* An error returned from here would end all transfers: only this one has to. */
   sbx_transfer *t = transfer_of(p, easy);
   if (t != NULL)
@@ -301,10 +300,11 @@ int sbx_transfer_start(sbx_transfer *transfer, sbx_loop *loop, CURL *easy,
     sbx_loop_set_transfer_state(loop, p, free_pool);
   }
   assert(!p->inside && !transfer->active);
-  *transfer = (sbx_transfer){.easy = easy, .done = done, .active = true, .next = p->active};
+  *transfer =
+      (sbx_transfer){.pool = p, .easy = easy, .done = done, .active = true, .next = p->active};
   curl->easy_setopt(easy, CURLOPT_PRIVATE, transfer);
   curl->easy_setopt(easy, CURLOPT_OPENSOCKETFUNCTION, open_socket);
-  curl->easy_setopt(easy, CURLOPT_OPENSOCKETDATA, p);
+  curl->easy_setopt(easy, CURLOPT_OPENSOCKETDATA, transfer);
   curl->easy_setopt(easy, CURLOPT_CLOSESOCKETFUNCTION, close_socket);
   curl->easy_setopt(easy, CURLOPT_CLOSESOCKETDATA, p);
   p->inside = true;
@@ -324,4 +324,12 @@ int sbx_transfer_start(sbx_transfer *transfer, sbx_loop *loop, CURL *easy,
 void sbx_transfer_stop(sbx_transfer *transfer, sbx_loop *loop) {
   if (transfer->active)
     remove_transfer(sbx_loop_transfer_state(loop), transfer);
+}
+
+size_t sbx_transfer_connections(const sbx_loop *loop) {
+  const pool *p = sbx_loop_transfer_state(loop);
+  size_t count = 0;
+  for (const sock *s = p != NULL ? p->socks : NULL; s != NULL; s = s->next)
+    count += s->is_connection;
+  return count;
 }

@@ -11,14 +11,16 @@
 
 /* Embedded in its owner. */
 typedef struct sbx_transfer {
+  struct sbx__pool *pool; /* the loop's */
   CURL *easy;
   void (*done)(struct sbx_transfer *transfer, CURLcode result);
   struct sbx_transfer *next, *prev; /* the active ones of the loop */
   bool active;
-  bool failed; /* a descriptor of it could not be watched */
+  bool failed; /* there was no memory for a descriptor of it */
 } sbx_transfer;
 
-/* Starts `easy`, which is set up but for CURLOPT_PRIVATE and stays the caller's. `done` is called
+/* Starts `easy`, which is set up but for CURLOPT_PRIVATE and the functions that open and close its
+ * socket, and stays the caller's. `done` is called
  * once, unless sbx_transfer_stop() comes first; the easy handle may be freed in it.
  * Errors: SBX_ELIBRARY, SBX_ENOMEM. */
 int sbx_transfer_start(sbx_transfer *transfer, sbx_loop *loop, CURL *easy,
@@ -26,5 +28,8 @@ int sbx_transfer_start(sbx_transfer *transfer, sbx_loop *loop, CURL *easy,
 /* Ends it without `done`; its connection is closed unless the transfer shares it. A transfer that
  * is not active is left alone. */
 void sbx_transfer_stop(sbx_transfer *transfer, sbx_loop *loop);
+
+/* How many connections are open, in use or kept for the next request. */
+size_t sbx_transfer_connections(const sbx_loop *loop);
 
 #endif

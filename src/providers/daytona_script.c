@@ -22,6 +22,8 @@
 /* Old daemons pass the text as one argument, which has its limit. */
 #define MAX_ARGUMENT ((size_t)120 * 1024)
 #define MAX_TEXT ((size_t)768 << 20)
+/* Room for what most commands add to a program. */
+#define LITTLE_TEXT ((size_t)512)
 /* How much longer than the limit of the command the toolbox waits, in seconds. */
 #define TOOLBOX_GRACE_S 15
 #define FETCH_LIMIT_S 30
@@ -232,6 +234,7 @@ static void put_run(sbx_buf *out, const sbx_exec_spec *spec, const char *tag,
                     sbx__daytona_share share, bool keep) {
   unsigned long long limit =
       spec->timeout_ms == SBX_NO_TIMEOUT ? 0 : (unsigned long long)spec->timeout_ms;
+  sbx_buf_reserve(out, sizeof run_program + LITTLE_TEXT);
   put_program(out, run_program, tag);
   sbx_buf_appendf(out, " %llu", limit / 1000);
   if (limit % 1000 != 0)
@@ -260,6 +263,7 @@ static int put_request(sbx_buf *out, const sbx_session *session, sbx_buf *text,
   sbx_buf wrapped;
   sbx_buf_init(&wrapped, MAX_TEXT);
   sbx_buf_init(out, MAX_TEXT);
+  sbx_buf_reserve(out, text->len + text->len / 8 + LITTLE_TEXT);
   if (session->old_shell && text->error == SBX_OK)
     wrap_for_old_shell(&wrapped, sbx_buf_slice(text));
   sbx_json_out_init(&json, out);

@@ -577,6 +577,45 @@ static void test_writer_round_trip_of_every_byte(void **state) {
   sbx_buf_deinit(&buf);
 }
 
+/* Strings are looked at in words: no byte may hide behind its neighbours. */
+static void test_every_byte_at_every_place(void **state) {
+  (void)state;
+  enum { LEN = 19 };
+  for (int c = 0; c < 256; c++) {
+    for (size_t at = 0; at < LEN; at++) {
+      char text[LEN + 2];
+      sbx_buf buf;
+      sbx_json_out out;
+      sbx_slice back;
+      sbx_json_doc *doc = NULL;
+      sbx_err err;
+      memset(text, at % 2 == 0 ? 0x7f : '!', sizeof text);
+      text[0] = text[LEN + 1] = '"';
+      text[at + 1] = (char)c;
+      bool plain = c >= 0x20 && c < 0x80 && c != '"' && c != '\\';
+      int code = sbx_json_parse(&doc, sbx_slice_of(text, sizeof text), &err);
+      assert_int_equal(code, plain ? SBX_OK : SBX_EPROTO);
+      if (plain) {
+        assert_true(sbx_json_string(sbx_json_root(doc), &back));
+        assert_slice(back, sbx_slice_of(text + 1, LEN));
+      }
+      sbx_json_free(doc, false);
+
+      sbx_buf_init(&buf, 1000);
+      sbx_json_out_init(&out, &buf);
+      sbx_json_put_string(&out, sbx_slice_of(text + 1, LEN));
+      doc = must_parse(sbx_buf_slice(&buf));
+      assert_true(sbx_json_string(sbx_json_root(doc), &back));
+      if (c < 0x80)
+        assert_slice(back, sbx_slice_of(text + 1, LEN));
+      else
+        assert_true(back.len == LEN + 2 && memcmp(back.ptr + at, "\xEF\xBF\xBD", 3) == 0);
+      sbx_json_free(doc, false);
+      sbx_buf_deinit(&buf);
+    }
+  }
+}
+
 static void test_writer_error_is_sticky(void **state) {
   (void)state;
   for (size_t max = 0; max < 12; max++) {
@@ -617,6 +656,7 @@ int main(void) {
       cmocka_unit_test_teardown(test_allocation_failure, no_leaks),
       cmocka_unit_test_teardown(test_writer, no_leaks),
       cmocka_unit_test_teardown(test_writer_round_trip_of_every_byte, no_leaks),
+      cmocka_unit_test_teardown(test_every_byte_at_every_place, no_leaks),
       cmocka_unit_test_teardown(test_writer_error_is_sticky, no_leaks),
   };
   return cmocka_run_group_tests_name("json", tests, NULL, NULL);
