@@ -2,6 +2,8 @@
  * requests that must not be sent twice, and failing allocations. */
 #include "support/http_fixture.h"
 
+#include "core/transfer.h"
+
 #include <arpa/inet.h>
 #include <fcntl.h>
 #include <sys/socket.h>
@@ -237,6 +239,37 @@ static void test_at_most_once(void **state) {
   }
 }
 
+static void stop_waiting(uv_timer_t *timer) {
+  *(bool *)timer->data = true;
+}
+
+/* A kept connection goes on being watched: its end is seen once, and is not what the loop lives by.
+ */
+static void test_the_end_of_a_kept_connection(void **state) {
+  fixture *f = *state;
+  reply r = {0};
+  uv_timer_t timer;
+  bool over = false;
+  int turns = 0;
+  for (int i = 0; i < 2; i++) {
+    get(f, server.raw, "/leaves", &r);
+    assert_ok(&r, 200);
+    drop(&r);
+    assert_int_equal(sbx_transfer_connections(f->loop), 1);
+  }
+  timer.data = &over;
+  assert_int_equal(uv_timer_init(&f->uv, &timer), 0);
+  assert_int_equal(uv_timer_start(&timer, stop_waiting, 200, 0), 0);
+  for (; !over; turns++)
+    uv_run(&f->uv, UV_RUN_ONCE);
+  assert_true(turns < 20);
+  uv_close((uv_handle_t *)&timer, NULL);
+  get(f, server.raw, "/leaves", &r);
+  assert_ok(&r, 200);
+  drop(&r);
+  assert_int_equal(sbx_transfer_connections(f->loop), 1);
+}
+
 static void test_many_at_a_time_beside_a_slow_one(void **state) {
   enum { CALLS = 300, AT_ONCE = 50 };
   fixture *f = *state;
@@ -401,6 +434,7 @@ int main(void) {
       HTTP_TEST(test_clients_are_shared_by_their_options),
       HTTP_TEST(test_connections_are_kept),
       HTTP_TEST(test_at_most_once),
+      HTTP_TEST(test_the_end_of_a_kept_connection),
       HTTP_TEST(test_many_at_a_time_beside_a_slow_one),
       HTTP_TEST(test_a_silent_service_holds_no_other_request),
       HTTP_TEST(test_sockets_are_not_inherited),

@@ -156,6 +156,7 @@ const RAW = {
   "/close": { send: "", then: "end" },
   "/not-http": { send: "SSH-2.0-OpenSSH_9.2\r\n", then: "end" },
   "/http09": { send: "<html>old</html>", then: "end" },
+  "/leaves": { send: `${OK}Content-Length: 2\r\n\r\nok`, then: "end later" },
   "/early": { send: `HTTP/1.1 103 Early Hints\r\nX-A: 1\r\n\r\n${OK}X-B: 2\r\nContent-Length: 2\r\n\r\nok`, then: "keep" },
   "/fold": { send: `${OK}X-A: 1\r\n  folded\r\nContent-Length: 0\r\n\r\n`, then: "end" },
   "/no-colon": { send: `${OK}what is this\r\nContent-Length: 0\r\n\r\n`, then: "end" },
@@ -190,6 +191,7 @@ function rawConnection(socket) {
     socket.write(script.send, () => {
       if (script.then === "reset") socket.resetAndDestroy();
       if (script.then === "end") socket.end();
+      if (script.then === "end later") setTimeout(() => socket.end(), 20);
     });
   });
 }
