@@ -24,10 +24,12 @@ const KEEP_ALIVE_MS = 610_000;
  */
 
 /**
- * Which requests a fault is for: `skip` matching ones pass first, then it acts `times` times.
+ * Which requests a fault is for: `skip` matching ones pass first, then it acts `times` times, on one of each
+ * `every` matching ones.
  * @typedef {object} FaultScope
  * @property {number} [skip] default 0
- * @property {number} [times] default 1
+ * @property {number} [every] default 1
+ * @property {number} [times] default 1, with `every` without end
  * @property {(exchange: Exchange) => boolean} [where]
  */
 
@@ -85,7 +87,7 @@ export class Engine {
   #counts = new Map();
   /** @type {Set<() => void>} */
   #watchers = new Set();
-  /** @type {{ match: string | RegExp, fault: Fault, skip: number, times: number, where?: (exchange: Exchange) => boolean }[]} */
+  /** @type {{ match: string | RegExp, fault: Fault, skip: number, every: number, times: number, where?: (exchange: Exchange) => boolean }[]} */
   #faults = [];
 
   /**
@@ -151,8 +153,8 @@ export class Engine {
    * @param {Fault} fault
    * @param {FaultScope} [scope]
    */
-  fault(match, fault, { skip = 0, times = 1, where } = {}) {
-    this.#faults.push({ match, fault, skip, times, where });
+  fault(match, fault, { skip = 0, every, times = every ? Infinity : 1, where } = {}) {
+    this.#faults.push({ match, fault, skip, every: every ?? 1, times, where });
   }
 
   /** Takes back what `fault` has set. Gates stay as they are. */
@@ -288,6 +290,7 @@ export class Engine {
       if (scripted.skip > 0) scripted.skip -= 1;
       else {
         scripted.times -= 1;
+        scripted.skip = scripted.every - 1;
         return scripted.fault;
       }
     }

@@ -77,6 +77,14 @@ describe("HTTP/1.1", () => {
     assert.equal(handled.length, 2);
   });
 
+  test("on one of every three, without end; a fault counts what the ones before it have let through", async () => {
+    engine.fault("GET /a", { instead: { status: 503 } }, { every: 3 });
+    engine.fault("GET /a", { instead: { status: 504 } }, { skip: 1, every: 4, times: 2 });
+    const statuses = [];
+    for (let i = 0; i < 12; i += 1) statuses.push((await fetch(`${url}/a`)).status);
+    assert.deepEqual(statuses, [503, 200, 504, 503, 200, 200, 503, 200, 504, 503, 200, 200]);
+  });
+
   test("the faults of a route are taken in order, and only where asked", async () => {
     const where = (exchange) => exchange.header("x-marked") === "yes";
     engine.fault(/^GET/, { instead: { status: 418 } }, { times: 2, where });

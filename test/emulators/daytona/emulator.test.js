@@ -1,13 +1,12 @@
 // Control plane, proxy and faults against the fact sheet, with a client that reads every byte.
 import assert from "node:assert/strict";
-import { spawn } from "node:child_process";
 import { once } from "node:events";
 import { existsSync } from "node:fs";
 import path from "node:path";
-import readline from "node:readline";
 import { describe, test } from "node:test";
 import { replies } from "../engine.js";
 import { findMarked } from "../processes.js";
+import { startProgram } from "../program.js";
 import { RawConnection } from "../raw.js";
 import { SandboxClient, ask, control, create, useEmulator } from "./client.js";
 import { daytonaReplies } from "./replies.js";
@@ -436,33 +435,28 @@ describe("scripted faults", () => {
 });
 
 describe("the program", () => {
-  const start = async (...args) => {
-    const child = spawn(process.execPath, [path.join(import.meta.dirname, "main.js"), ...args], { stdio: ["pipe", "pipe", "inherit"] });
-    const [line] = await once(readline.createInterface(child.stdout), "line");
-    return { child, ...JSON.parse(line) };
-  };
-
   test("prints its addresses and ends when told", async () => {
     for (const end of [({ child }) => child.kill("SIGTERM"), ({ child }) => child.stdin.end()]) {
-      const program = await start("--until-stdin-closes", "--api-key=k", "--warm");
-      assert.deepEqual(Object.keys(program), ["child", "apiUrl", "toolboxUrl", "apiKey", "jwtToken", "organizationId"]);
+      const program = await startProgram("daytona", "--api-key=k", "--warm");
+      const { told } = program;
+      assert.deepEqual(Object.keys(told), ["apiUrl", "toolboxUrl", "apiKey", "jwtToken", "organizationId"]);
       const headers = { authorization: "Bearer k" };
-      const { json } = await ask(`${program.apiUrl}/sandbox`, { method: "POST", headers, body: "{}" });
-      assert.deepEqual([json.state, json.toolboxProxyUrl], ["started", program.toolboxUrl]);
+      const { json } = await ask(`${told.apiUrl}/sandbox`, { method: "POST", headers, body: "{}" });
+      assert.deepEqual([json.state, json.toolboxProxyUrl], ["started", told.toolboxUrl]);
       end(program);
-      assert.deepEqual(await once(program.child, "exit"), [0, null]);
+      assert.deepEqual(await program.exited, [0, null]);
     }
   });
 
   test("leaves nothing behind when it is killed", async () => {
-    const program = await start("--api-key=k", "--warm");
+    const { child, told } = await startProgram("daytona", "--api-key=k", "--warm");
     const headers = { authorization: "Bearer k" };
-    const { id } = (await ask(`${program.apiUrl}/sandbox`, { method: "POST", headers, body: "{}" })).json;
-    const call = (where, body) => ask(`${program.toolboxUrl}/${id}${where}`, { method: "POST", headers, body: JSON.stringify(body) });
+    const { id } = (await ask(`${told.apiUrl}/sandbox`, { method: "POST", headers, body: "{}" })).json;
+    const call = (where, body) => ask(`${told.toolboxUrl}/${id}${where}`, { method: "POST", headers, body: JSON.stringify(body) });
     await call("/process/execute", { command: "setsid sleep 600 </dev/null >/dev/null 2>&1 &" });
-    const { dir } = (await ask(`${program.toolboxUrl}/${id}/work-dir`, { headers })).json;
+    const { dir } = (await ask(`${told.toolboxUrl}/${id}/work-dir`, { headers })).json;
     assert.equal(findMarked(`DAYTONA_SANDBOX_ID=${id}`).length > 0, true);
-    program.child.kill("SIGKILL");
+    child.kill("SIGKILL");
     while (findMarked(`DAYTONA_SANDBOX_ID=${id}`).length > 0 || existsSync(dir)) await new Promise((resolve) => setTimeout(resolve, 20));
   });
 

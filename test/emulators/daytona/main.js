@@ -1,9 +1,8 @@
-// node test/emulators/daytona/main.js [--key=value ...]: the emulator as a program. It prints one line of
-// JSON with its addresses and keys, and ends on SIGINT, SIGTERM or SIGHUP, or with its standard input when
-// that is asked for.
+// node test/emulators/daytona/main.js [--key=value ...]: the emulator as a program, see ../program.js.
 // @ts-check
 import { readFileSync } from "node:fs";
 import { parseArgs } from "node:util";
+import { PROGRAM_OPTIONS, PROGRAM_USAGE, serveProgram } from "../program.js";
 import { startDaytona } from "./index.js";
 
 const USAGE = `usage: node main.js [options]
@@ -14,8 +13,7 @@ const USAGE = `usage: node main.js [options]
   --toolbox-url=HOW     where replies tell the toolbox's address: sandbox, route, config or none
   --warm                snapshots' sandboxes are there at once
   --tls-key=FILE --tls-cert=FILE   serve TLS
-  --until-stdin-closes  end when standard input does
-`;
+${PROGRAM_USAGE}`;
 const WAYS = /** @type {const} */ (["sandbox", "route", "config", "none"]);
 
 const { values } = parseArgs({
@@ -28,8 +26,7 @@ const { values } = parseArgs({
     warm: { type: "boolean", default: false },
     "tls-key": { type: "string" },
     "tls-cert": { type: "string" },
-    "until-stdin-closes": { type: "boolean", default: false },
-    help: { type: "boolean", default: false },
+    ...PROGRAM_OPTIONS,
   },
 });
 const toolboxUrl = WAYS.find((way) => way === (values["toolbox-url"] ?? "sandbox"));
@@ -50,11 +47,4 @@ const emulator = await startDaytona({
   ...(values["daemon-version"] ? { daemonVersion: values["daemon-version"] } : {}),
 });
 const { apiUrl, toolboxUrl: toolbox, apiKey, jwtToken, organizationId } = emulator;
-process.stdout.write(`${JSON.stringify({ apiUrl, toolboxUrl: toolbox, apiKey, jwtToken, organizationId })}\n`);
-
-const stop = async () => {
-  await emulator.close();
-  process.exit(0);
-};
-for (const signal of ["SIGINT", "SIGTERM", "SIGHUP"]) process.on(signal, stop);
-if (values["until-stdin-closes"]) process.stdin.on("end", stop).resume();
+serveProgram(emulator, { apiUrl, toolboxUrl: toolbox, apiKey, jwtToken, organizationId }, values);

@@ -1,13 +1,12 @@
 // Control plane and edge against the fact sheet; what is left when things end.
 import assert from "node:assert/strict";
-import { spawn } from "node:child_process";
 import { existsSync, readFileSync } from "node:fs";
 import os from "node:os";
 import path from "node:path";
-import readline from "node:readline";
 import { before, describe, test } from "node:test";
 import { replies } from "../engine.js";
 import { findMarked } from "../processes.js";
+import { startProgram } from "../program.js";
 import { RawConnection } from "../raw.js";
 import { ask, control, create } from "./client.js";
 import { envelope } from "./connect.js";
@@ -247,15 +246,12 @@ describe("processes end with", { skip: !existsSync("/proc/self/environ") && "nee
 
   for (const signal of ["SIGTERM", "SIGKILL"]) {
     test(`the program that serves them, by ${signal}`, async () => {
-      const main = spawn(process.execPath, [path.join(import.meta.dirname, "main.js")], { stdio: ["pipe", "pipe", "inherit"] });
-      const [line] = await new Promise((resolve) => readline.createInterface({ input: main.stdout }).once("line", (first) => resolve([first])));
-      const emulator = JSON.parse(line);
+      const { child, exited, told: emulator } = await startProgram("e2b");
       assert.deepEqual(Object.keys(emulator), ["apiUrl", "sandboxUrl", "apiKey"]);
       const client = await create(emulator);
       const { pids } = await busy(client);
       const home = readFileSync(`/proc/${pids[0]}/environ`, "latin1").match(/(?:^|\0)HOME=([^\0]*)/)[1];
-      const exited = new Promise((resolve) => main.once("exit", resolve));
-      main.kill(signal);
+      child.kill(signal);
       await exited;
       await Promise.all(pids.map(untilDead));
       const directory = path.join(os.tmpdir(), path.relative(os.tmpdir(), home).split(path.sep)[0]);

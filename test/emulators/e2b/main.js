@@ -1,9 +1,8 @@
-// node test/emulators/e2b/main.js [--key=value ...]: the emulator as a program. It prints one line of JSON
-// with its addresses and key, and ends on SIGINT, SIGTERM or SIGHUP, or with its standard input when that
-// is asked for.
+// node test/emulators/e2b/main.js [--key=value ...]: the emulator as a program, see ../program.js.
 // @ts-check
 import { readFileSync } from "node:fs";
 import { parseArgs } from "node:util";
+import { PROGRAM_OPTIONS, PROGRAM_USAGE, serveProgram } from "../program.js";
 import { startE2B } from "./index.js";
 
 const USAGE = `usage: node main.js [options]
@@ -15,8 +14,7 @@ const USAGE = `usage: node main.js [options]
   --envd-version=V      version the sandboxes report
   --tls-key=FILE --tls-cert=FILE   serve TLS with HTTP/2
   --debug               also serve the fixed ports of debug mode
-  --until-stdin-closes  end when standard input does
-`;
+${PROGRAM_USAGE}`;
 
 const { values } = parseArgs({
   options: {
@@ -29,8 +27,7 @@ const { values } = parseArgs({
     "tls-key": { type: "string" },
     "tls-cert": { type: "string" },
     debug: { type: "boolean", default: false },
-    "until-stdin-closes": { type: "boolean", default: false },
-    help: { type: "boolean", default: false },
+    ...PROGRAM_OPTIONS,
   },
 });
 if (values.help) {
@@ -51,11 +48,4 @@ const emulator = await startE2B({
   v2: values.v2 === "404" ? 404 : values.v2 === "405" ? 405 : true,
 });
 const { apiUrl, sandboxUrl, apiKey } = emulator;
-process.stdout.write(`${JSON.stringify({ apiUrl, sandboxUrl, apiKey })}\n`);
-
-const stop = async () => {
-  await emulator.close();
-  process.exit(0);
-};
-for (const signal of ["SIGINT", "SIGTERM", "SIGHUP"]) process.on(signal, stop);
-if (values["until-stdin-closes"]) process.stdin.on("end", stop).resume();
+serveProgram(emulator, { apiUrl, sandboxUrl, apiKey }, values);
