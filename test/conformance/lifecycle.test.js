@@ -4,6 +4,7 @@ import { describe, test } from "node:test";
 
 import { SandboxToolkit } from "cloudsandbox";
 
+import { inFlight } from "../support/calls.js";
 import { event, rejection } from "../support/wait.js";
 import { providers } from "./providers.js";
 
@@ -173,16 +174,11 @@ for (const provider of providers) {
     test("C042 300 calls, 50 at a time: each settles once, with its own answer", async (t) => {
       const sandbox = provider.world(t).make();
       const answers = new Map();
-      let next = 0;
-      const worker = async () => {
-        while (next < 300) {
-          const id = next++;
-          const { output, exitCode } = await sandbox.shell(`echo ${id}; exit ${id % 3}`);
-          assert.ok(!answers.has(id));
-          answers.set(id, `${output.trim()} ${exitCode}`);
-        }
-      };
-      await Promise.all(Array.from({ length: 50 }, worker));
+      await inFlight(50, 300, async (id) => {
+        const { output, exitCode } = await sandbox.shell(`echo ${id}; exit ${id % 3}`);
+        assert.ok(!answers.has(id));
+        answers.set(id, `${output.trim()} ${exitCode}`);
+      });
       assert.equal(answers.size, 300);
       for (const [id, answer] of answers) assert.equal(answer, `${id} ${id % 3}`);
       if (facts.onThisMachine) {

@@ -6,8 +6,9 @@ import { SandboxToolkit } from "cloudsandbox";
 
 import { callTool, toolsByRole } from "../support/host.js";
 import { mark } from "../support/processes.js";
+import { slow } from "../support/slow.js";
 import { HANG_MS, rejection } from "../support/wait.js";
-import { providers, slow } from "./providers.js";
+import { providers } from "./providers.js";
 
 // All providers at once: what these cases do is wait.
 describe("timeouts", { concurrency: true }, () => {

@@ -9,6 +9,7 @@ import { Worker } from "node:worker_threads";
 
 import { LocalSandbox } from "cloudsandbox";
 
+import { inFlight } from "../support/calls.js";
 import { copyPackage, runNode } from "../support/node.js";
 import { tempDir } from "../support/temp.js";
 
@@ -59,11 +60,7 @@ describe("addon", { concurrency: 4 }, () => {
       assert.equal(hash(command.stdout), hash(body.toUpperCase()));
       assert.equal(hash(file), hash(body));
     };
-    let next = 0;
-    const worker = async () => {
-      while (next < 100) await one(next++);
-    };
-    await Promise.all(Array.from({ length: 10 }, worker));
+    await inFlight(10, 100, one);
   });
 
   test("C065 this thread and two workers run commands; one worker ends early", async (t) => {

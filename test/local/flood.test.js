@@ -5,8 +5,9 @@ import { test } from "node:test";
 
 import { LocalSandbox } from "cloudsandbox";
 
-import { slow } from "../conformance/providers.js";
+import { inFlight } from "../support/calls.js";
 import { openDescriptors, residentBytes } from "../support/resources.js";
+import { slow } from "../support/slow.js";
 import { tempDir } from "../support/temp.js";
 import { eventually } from "../support/wait.js";
 
@@ -102,16 +103,9 @@ test("C069 2000 commands of which a third fail: memory and descriptors stay flat
         });
     }
   };
-  const many = async (from, to) => {
-    let next = from;
-    const worker = async () => {
-      while (next < to) await one(next++);
-    };
-    await Promise.all(Array.from({ length: 8 }, worker));
-  };
-  await many(0, 800);
+  await inFlight(8, 800, one);
   const [memory, descriptors] = [residentBytes(), openDescriptors()];
-  await many(800, 4000);
+  await inFlight(8, 3200, one);
   assert.ok(
     residentBytes() - memory < 24 * MiB,
     `${Math.round((residentBytes() - memory) / MiB)} MiB`,
