@@ -1,4 +1,4 @@
-// E2BSandbox in the programs of its users: exits, worker threads, other TLS work, long series of calls.
+// E2BSandbox in the programs of its users: exits, worker threads, other TLS work.
 import assert from "node:assert/strict";
 import { createHash, randomBytes } from "node:crypto";
 import { once } from "node:events";
@@ -7,10 +7,8 @@ import { describe, test } from "node:test";
 import { Worker } from "node:worker_threads";
 
 import { makeCertificate } from "../emulators/certificate.js";
-import { replies } from "../emulators/engine.js";
+import { inFlight } from "../support/calls.js";
 import { runNode } from "../support/node.js";
-import { openDescriptors, residentBytes } from "../support/resources.js";
-import { eventually } from "../support/wait.js";
 import { open, withoutVariables } from "./support.js";
 
 withoutVariables();
@@ -121,37 +119,6 @@ describe("other work on the same loop", () => {
       const hash = (text) => createHash("sha256").update(text).digest("hex");
       assert.equal(hash(file), hash(body));
     };
-    let next = 0;
-    const worker = async () => {
-      while (next < 100) await one(next++);
-    };
-    await Promise.all(Array.from({ length: 10 }, worker));
-  });
-
-  test("C069 900 runs, a third of which fail: descriptors and memory stay flat", async (t) => {
-    const { engine, make } = await open(t);
-    const sandbox = make();
-    await sandbox.start();
-    const total = 900;
-    let [failed, next] = [0, 0];
-    const series = async (count) => {
-      const end = next + count;
-      const worker = async () => {
-        while (next < end) {
-          if (next++ % 3 === 0) engine.fault(START, { instead: replies.html(503) });
-          await sandbox.shell("true").catch(() => (failed += 1));
-          // The emulator remembers every request, in this process.
-          if (next % 100 === 0) engine.clearLog();
-        }
-      };
-      await Promise.all(Array.from({ length: 4 }, worker));
-    };
-    await series(total / 3);
-    const before = { descriptors: openDescriptors(), bytes: residentBytes() };
-    await series((total / 3) * 2);
-    assert.equal(failed, total / 3);
-    await eventually("flat descriptors", () => openDescriptors() <= before.descriptors + 8);
-    const grown = residentBytes() - before.bytes;
-    assert.ok(grown < 48 << 20, `${grown} bytes more (the emulator's included)`);
+    await inFlight(10, 100, one);
   });
 });

@@ -1,0 +1,18 @@
+// A long series of commands, in a process where nothing else runs.
+import { test } from "node:test";
+
+import { DaytonaSandbox } from "cloudsandbox";
+
+import { checkSeries } from "../support/series.js";
+import { slow } from "../support/slow.js";
+import { EXECUTE } from "./support.js";
+
+const count = slow ? 5004 : 600;
+
+test(`C069 ${count} commands, a third of which fail: memory, descriptors and processes stay flat`, (t) =>
+  checkSeries(t, {
+    emulator: "daytona",
+    route: EXECUTE,
+    count,
+    make: ({ apiKey, apiUrl: baseURL }) => new DaytonaSandbox({ apiKey, baseURL }),
+  }));
