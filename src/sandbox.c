@@ -9,10 +9,12 @@
 enum {
   DEFAULT_EXEC_TIMEOUT_MS = 30 * 1000,
   DEFAULT_START_TIMEOUT_MS = 60 * 1000,
-  LATE_TIMEOUT_MS = 30 * 1000,
+  LATE_TIMEOUT_MS = 20 * 1000,
+  HURRY_TIMEOUT_MS = 5 * 1000,
   MIN_FILE_TIMEOUT_MS = 120 * 1000, /* a long limit for commands is one for files, too */
   PROBE_TIMEOUT_MS = 5 * 1000,
   DELETE_TIMEOUT_MS = 60 * 1000,
+  SEARCH_TIMEOUT_MS = 15 * 1000,
 };
 
 typedef struct done_call {
@@ -82,9 +84,11 @@ int sbx__sandbox_new_with(sbx_sandbox **out, sbx_loop *loop, const sbx_provider 
   sb->exec_timeout_ms = DEFAULT_EXEC_TIMEOUT_MS;
   sb->start_timeout_ms = DEFAULT_START_TIMEOUT_MS;
   sb->late_timeout_ms = LATE_TIMEOUT_MS;
+  sb->hurry_timeout_ms = HURRY_TIMEOUT_MS;
   sb->file_timeout_ms = MIN_FILE_TIMEOUT_MS;
   sb->probe_timeout_ms = PROBE_TIMEOUT_MS;
   sb->delete_timeout_ms = DELETE_TIMEOUT_MS;
+  sb->search_timeout_ms = SEARCH_TIMEOUT_MS;
   int rc = configure(sb, options_json, err);
   if (rc != SBX_OK) {
     if (err != NULL && err->provider == NULL)
@@ -199,7 +203,9 @@ static void finish_closers(sbx_sandbox *sb, const sbx_err *cause) {
 static void delete_all(sbx_sandbox *sb) {
   sb->deleting = true;
   for (sbx__place *place = sb->places; place != NULL; place = place->next) {
-    if (!sbx__place_is_busy(place))
+    if (sbx__place_is_busy(place))
+      sbx__place_hurry(place);
+    else
       sbx__place_delete(place);
   }
 }

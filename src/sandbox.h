@@ -32,10 +32,12 @@ struct sbx_sandbox {
   bool recreate;            /* a lost sandbox is replaced by the next call */
   uint64_t exec_timeout_ms; /* when the command brings none */
   uint64_t start_timeout_ms;
-  uint64_t late_timeout_ms; /* for the answer of a create that missed the start's deadline */
+  uint64_t late_timeout_ms;  /* for the answer of a create that missed the start's deadline */
+  uint64_t hurry_timeout_ms; /* the same, once somebody waits for the close */
   uint64_t file_timeout_ms;
   uint64_t probe_timeout_ms;
   uint64_t delete_timeout_ms;
+  uint64_t search_timeout_ms; /* to find and delete what a create may have made */
 
   sbx__place *place;    /* the one that calls use; NULL before a start and after a loss */
   sbx__place *places;   /* all that have a session, that one included */
@@ -89,6 +91,8 @@ struct sbx__place {
 void sbx__place_open(sbx_sandbox *sb);
 /* Deletes what is or may be there; a failure is kept in `err`. Not while an op is in flight. */
 void sbx__place_delete(sbx__place *place);
+/* Somebody waits for the close: a late answer is not waited for much longer. */
+void sbx__place_hurry(sbx__place *place);
 /* The provider says that it exists no more: the other calls in it end, and it is not deleted. */
 void sbx__place_is_gone(sbx__place *place);
 /* A call that ran in it has ended. */

@@ -89,7 +89,22 @@ void sbx__place_is_gone(sbx__place *place) {
   }
 }
 
+/* ---- no answer ---- */
+
+static void no_answer(sbx_err *err, const sbx_sandbox *sb, uint64_t limit_ms) {
+  const char *service = sb->provider->service != NULL ? sb->provider->service(sb->config) : NULL;
+  sbx_err_set(err, SBX_ETIMEOUT, "no answer%s%s within %llu ms", service != NULL ? " of " : "",
+              service != NULL ? service : "", (unsigned long long)limit_ms);
+}
+
 /* ---- delete ---- */
+
+/* Without an id there is nothing yet that could be deleted: a search comes first. */
+static uint64_t delete_limit(const sbx__place *place) {
+  const sbx_sandbox *sb = place->sb;
+  bool known = sb->provider->session_id(place->session) != NULL;
+  return known ? sb->delete_timeout_ms : sb->search_timeout_ms;
+}
 
 static void on_deleted(sbx_op *op, void *arg) {
   sbx__place *place = arg;
@@ -100,7 +115,10 @@ static void on_deleted(sbx_op *op, void *arg) {
     return;
   }
   place->state = SBX__PLACE_UNWANTED;
-  sbx_err_copy(&place->err, &op->err);
+  if (op->err.code == SBX_ETIMEOUT)
+    no_answer(&place->err, sb, delete_limit(place));
+  else
+    sbx_err_copy(&place->err, &op->err);
   sbx__sandbox_step(sb);
 }
 
@@ -123,7 +141,7 @@ void sbx__place_delete(sbx__place *place) {
     sbx_err_set(&place->err, SBX_ENOMEM, NULL);
     return;
   }
-  sbx_op_set_deadline(place->op, sb->delete_timeout_ms);
+  sbx_op_set_deadline(place->op, delete_limit(place));
 }
 
 /* ---- open ---- */
@@ -193,15 +211,18 @@ static void on_place_timer(sbx_timer *timer) {
    * it may go on for a while; its answer is the surest way to what has to be deleted. */
   place->state = SBX__PLACE_LATE;
   sbx_timer_start(&place->timer, sb->late_timeout_ms);
-  const char *service = sb->provider->service != NULL ? sb->provider->service(sb->config) : NULL;
   sbx_err err;
-  sbx_err_set(&err, SBX_ETIMEOUT,
-              "no answer%s%s within %llu ms; if it comes up late it is deleted; try again, or "
-              "raise startTimeoutSeconds",
-              service != NULL ? " of " : "", service != NULL ? service : "",
-              (unsigned long long)sb->start_timeout_ms);
+  no_answer(&err, sb, sb->start_timeout_ms);
+  sbx_err_append(&err, "; if it comes up late it is deleted; try again, or raise "
+                       "startTimeoutSeconds");
   start_failed(sb, &err);
   sbx__sandbox_step(sb);
+}
+
+void sbx__place_hurry(sbx__place *place) {
+  uint64_t limit = place->sb->hurry_timeout_ms;
+  if (place->state == SBX__PLACE_LATE && place->timer.due_ms > sbx_now_ms() + limit)
+    sbx_timer_start(&place->timer, limit);
 }
 
 static void on_retry(sbx_timer *timer) {

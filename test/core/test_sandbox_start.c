@@ -236,6 +236,41 @@ static void test_close_waits_for_a_late_start(void **state) {
   assert_log("open1 close1 ");
 }
 
+static void test_close_does_not_wait_long_for_a_late_start(void **state) {
+  fixture *f = *state;
+  seen a = {0}, b = {0};
+  fixture_options(f, "{\"startTimeoutMs\": 10}");
+  fake_next(FAKE_OPEN, (fake_plan){.hang = true});
+  f->sb->hurry_timeout_ms = 10;
+  begin_start(f, &a);
+  await(f, &a);
+  assert_seen(&a, SBX_ETIMEOUT);
+  assert_says(&a, "within 10 ms; if it comes up late it is deleted");
+  begin_close(f, &b);
+  await(f, &b);
+  assert_seen(&b, SBX_OK);
+  assert_log("open1 close1 ");
+}
+
+static void test_a_search_that_is_not_answered(void **state) {
+  fixture *f = *state;
+  seen a = {0}, b = {0}, c = {0};
+  f->sb->search_timeout_ms = 10;
+  fake_next(FAKE_OPEN, (fake_plan){.code = SBX_ENET});
+  fake_next(FAKE_CLOSE, (fake_plan){.hang = true});
+  begin_start(f, &a);
+  begin_close(f, &b);
+  await(f, &b);
+  assert_seen(&a, SBX_ENET);
+  assert_seen(&b, SBX_ETIMEOUT);
+  assert_says(&b,
+              "may still exist: no answer of https://api.fake.test within 10 ms; close it again");
+  begin_close(f, &c);
+  settle(f);
+  assert_seen(&c, SBX_OK);
+  assert_log("open1 close1 close1 ");
+}
+
 static void test_close_waits_for_a_call(void **state) {
   fixture *f = *state;
   seen a = {0}, b = {0};
@@ -516,6 +551,8 @@ int main(void) {
       T(test_close_waits_for_the_start),
       T(test_close_waits_for_a_start_that_nobody_wants),
       T(test_close_waits_for_a_late_start),
+      T(test_close_does_not_wait_long_for_a_late_start),
+      T(test_a_search_that_is_not_answered),
       T(test_close_waits_for_a_call),
       T(test_a_failed_delete_can_be_tried_again),
       T(test_a_delete_that_finds_nothing_has_succeeded),
