@@ -86,8 +86,24 @@ void sbx_op_finish(sbx_op *op, const sbx_err *err) {
   sbx_loop_defer(op->loop, &op->task);
 }
 
+void sbx_op_finish_code(sbx_op *op, int code) {
+  sbx_err err;
+  if (code != SBX_OK)
+    sbx_err_set(&err, code, NULL);
+  sbx_op_finish(op, code != SBX_OK ? &err : NULL);
+}
+
 void sbx_op_disown(sbx_op *op) {
   op->done = NULL;
+}
+
+void sbx_op_drop(sbx_op **op, int reason) {
+  sbx_op *dropped = *op;
+  *op = NULL;
+  if (dropped == NULL)
+    return;
+  sbx_op_disown(dropped);
+  sbx_op_abort(dropped, reason);
 }
 
 void sbx__op_abort_all(sbx_loop *loop) {

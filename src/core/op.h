@@ -49,8 +49,13 @@ void sbx_op_set_deadline(sbx_op *op, uint64_t ms);
 void sbx_op_abort(sbx_op *op, int reason);
 /* Ends the op with `err` (NULL: success; the error is copied). Only the first call counts. */
 void sbx_op_finish(sbx_op *op, const sbx_err *err);
+/* The same with the plain error of `code`; SBX_OK: success. As a class's `abort` it serves ops that
+ * have nothing to stop. */
+void sbx_op_finish_code(sbx_op *op, int code);
 /* The owner no longer wants `done`; the op goes on and frees itself. */
 void sbx_op_disown(sbx_op *op);
+/* Disowns *op, if there is one, and aborts it; its owner's pointer becomes NULL. */
+void sbx_op_drop(sbx_op **op, int reason);
 
 /* Used by loop.c only: aborts all live ops with SBX_ECLOSED. */
 void sbx__op_abort_all(sbx_loop *loop);

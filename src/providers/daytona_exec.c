@@ -40,7 +40,7 @@ struct exec_op {
   char tag[SBX__DAYTONA_TAG + 1];
   sbx__daytona_share share;
   bool keep;
-  follow_op *follow;
+  sbx_op *follow;
   uint64_t added[2]; /* bytes of each stream that reached the collector */
   sbx__daytona_report report;
 };
@@ -127,18 +127,9 @@ static void start_following(exec_op *exec) {
       sbx_steps_new(sizeof(follow_op), exec->session->config->loop, on_follow_done, exec);
   if (steps == NULL)
     return; /* all of it comes with the report */
-  exec->follow = (follow_op *)(void *)steps;
-  exec->follow->exec = exec;
+  exec->follow = &steps->op;
+  ((follow_op *)(void *)steps)->exec = exec;
   sbx_steps_wait(steps, FIRST_FETCH_MS, follow_on);
-}
-
-static void stop_following(exec_op *exec, int reason) {
-  follow_op *follow = exec->follow;
-  exec->follow = NULL;
-  if (follow == NULL)
-    return;
-  sbx_op_disown(&follow->steps.op);
-  sbx_op_abort(&follow->steps.op, reason);
 }
 
 /* ---- the end -------------------------------------------------------------------------------- */
@@ -243,7 +234,7 @@ static void on_ran(sbx_steps *steps, sbx_http *reply) {
   sbx_json_doc *doc = NULL;
   sbx_slice printed;
   sbx_err err;
-  stop_following(exec, SBX_ECANCELED);
+  sbx_op_drop(&exec->follow, SBX_ECANCELED);
   int rc = sbx__daytona_check_tool(&err, reply, "run a command");
   if (reply->op.err.code != SBX_OK)
     exec->status->started = reply->sent_maybe;
@@ -271,7 +262,7 @@ static void on_ran(sbx_steps *steps, sbx_http *reply) {
 
 static void end_early(sbx_steps *steps, int reason) {
   exec_op *exec = exec_of(steps);
-  stop_following(exec, reason);
+  sbx_op_drop(&exec->follow, reason);
   /* The request cannot be called back. */
   if (steps->request != NULL && reason != SBX_ECLOSED)
     exec->status->started = true;

@@ -68,15 +68,6 @@ bool sbx__e2b_is_code(const sbx_op *op) {
   return ((const sbx_steps *)(const void *)op)->release == release;
 }
 
-static void drop_request(code_op *x) {
-  sbx_op *request = x->base.steps.request;
-  x->base.steps.request = NULL;
-  if (request == NULL)
-    return;
-  sbx_op_disown(request);
-  sbx_op_abort(request, SBX_ECANCELED);
-}
-
 /* ---- limit and kill ------------------------------------------------------------------------- */
 
 static void on_limit_restarted(sbx_op *op, void *arg) {
@@ -88,7 +79,7 @@ static void on_limit_restarted(sbx_op *op, void *arg) {
 
 static void on_limit(sbx_timer *timer) {
   code_op *x = (code_op *)(void *)((char *)timer - offsetof(code_op, limit));
-  drop_request(x);
+  sbx_op_drop(&x->base.steps.request, SBX_ECANCELED);
   x->status->limit_kept = true;
   if (!x->sent) {
     x->status->tree_gone = true;
@@ -121,7 +112,7 @@ sbx_op *sbx__e2b_code_kill(sbx_session *session, sbx_op *op, sbx_op_done done, v
                             : nothing_to_kill(session, done, arg);
   if (restart == NULL || x->base.steps.op.finished || x->cell.ended)
     return restart;
-  drop_request(x);
+  sbx_op_drop(&x->base.steps.request, SBX_ECANCELED);
   x->status->outcome = SBX_SIGNALLED;
   x->status->signal_number = 9;
   x->status->signal_name = "SIGKILL";

@@ -47,10 +47,7 @@ bool sbx__e2b_needs_context(const sbx_exec_spec *spec) {
 /* ---- the list ------------------------------------------------------------------------------- */
 
 static void free_context(sbx__e2b_context *c) {
-  if (c->making != NULL) {
-    sbx_op_disown(c->making);
-    sbx_op_abort(c->making, SBX_ECANCELED);
-  }
+  sbx_op_drop(&c->making, SBX_ECANCELED);
   sbx_free(c->name);
   sbx_free(c->cwd);
   sbx_free(c->id);

@@ -50,13 +50,8 @@ static void let_go(exec_op *x) {
   if (x->keeps_alive)
     sbx__e2b_life_leave(x->base.session);
   x->keeps_alive = false;
-  for (size_t i = 0; i < 2; i++) {
-    if (x->uploads[i] == NULL)
-      continue;
-    sbx_op_disown(x->uploads[i]);
-    sbx_op_abort(x->uploads[i], SBX_ECANCELED);
-    x->uploads[i] = NULL;
-  }
+  for (size_t i = 0; i < 2; i++)
+    sbx_op_drop(&x->uploads[i], SBX_ECANCELED);
 }
 
 static void finish(exec_op *x, const sbx_err *err) {
@@ -74,9 +69,7 @@ static void on_ending(sbx_steps *steps, int reason) {
   if (!is_running(x))
     return;
   sbx_op *running = steps->request;
-  steps->request = NULL;
-  sbx_op_disown(running);
-  sbx_op_abort(running, reason);
+  sbx_op_drop(&steps->request, reason);
   x->status->started = sbx__e2b_process_end(running)->may_have_run;
 }
 

@@ -264,8 +264,5 @@ void sbx__e2b_life_init(sbx_session *session) {
 
 void sbx__e2b_life_deinit(sbx_session *session) {
   sbx_timer_stop(&session->keep_alive);
-  if (session->refresh == NULL)
-    return;
-  sbx_op_disown(session->refresh);
-  sbx_op_abort(session->refresh, SBX_ECANCELED);
+  sbx_op_drop(&session->refresh, SBX_ECANCELED);
 }

@@ -46,12 +46,9 @@ static void finish(process *p, const sbx_err *err) {
 /* Closes the stream; nothing of it comes any more. */
 static void drop_stream(process *p) {
   sbx_op *http = p->base.steps.request;
-  p->base.steps.request = NULL;
-  if (http == NULL)
-    return;
-  sbx_op_disown(http);
-  sbx_op_abort(http, SBX_ECANCELED);
-  p->end.may_have_run = p->end.may_have_run || sbx_http_of(http)->sent_maybe;
+  sbx_op_drop(&p->base.steps.request, SBX_ECANCELED);
+  if (http != NULL)
+    p->end.may_have_run = p->end.may_have_run || sbx_http_of(http)->sent_maybe;
 }
 
 static void on_ending(sbx_steps *steps, int reason) {

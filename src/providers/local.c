@@ -241,11 +241,11 @@ static void abort_release(sbx_op *op, int reason) {
   finish_release(r, &err);
 }
 
-static void destroy_release(sbx_op *op) {
+static void destroy_plain(sbx_op *op) {
   sbx_free(op);
 }
 
-static const sbx_op_class release_class = {"local release", abort_release, destroy_release};
+static const sbx_op_class release_class = {"local release", abort_release, destroy_plain};
 
 /* A helper that is stuck is killed; the loop never waits for it. */
 static void collect_helper(release *r) {
@@ -338,17 +338,7 @@ static bool session_owned(const sbx_session *session) {
 
 /* ---- operations that end at once ------------------------------------------------------------ */
 
-static void abort_plain(sbx_op *op, int reason) {
-  sbx_err err;
-  sbx_err_set(&err, reason, NULL);
-  sbx_op_finish(op, &err);
-}
-
-static void destroy_plain(sbx_op *op) {
-  sbx_free(op);
-}
-
-static const sbx_op_class plain_class = {"local", abort_plain, destroy_plain};
+static const sbx_op_class plain_class = {"local", sbx_op_finish_code, destroy_plain};
 
 static sbx_op *finished_op(sbx_session *session, sbx_op_done done, void *arg) {
   sbx_op *op = sbx_calloc(1, sizeof *op);

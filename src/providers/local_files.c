@@ -40,12 +40,6 @@ static void free_job(file_job *job) {
   sbx_free(job);
 }
 
-static void abort_job(sbx_op *op, int reason) {
-  sbx_err err;
-  sbx_err_set(&err, reason, NULL);
-  sbx_op_finish(op, &err);
-}
-
 static void destroy_job(sbx_op *op) {
   file_job *job = job_of(op);
   job->destroyed = true;
@@ -53,7 +47,7 @@ static void destroy_job(sbx_op *op) {
     free_job(job);
 }
 
-static const sbx_op_class file_class = {"local file", abort_job, destroy_job};
+static const sbx_op_class file_class = {"local file", sbx_op_finish_code, destroy_job};
 
 static void work(void *arg) {
   file_job *job = arg;

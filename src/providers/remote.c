@@ -107,23 +107,12 @@ static sbx_steps *steps_of(sbx_op *op) {
   return (sbx_steps *)(void *)op;
 }
 
-static void drop_request(sbx_steps *steps, int reason) {
-  sbx_op *request = steps->request;
-  steps->request = NULL;
-  if (request == NULL)
-    return;
-  sbx_op_disown(request);
-  sbx_op_abort(request, reason);
-}
-
 static void abort_steps(sbx_op *op, int reason) {
   sbx_steps *steps = steps_of(op);
-  sbx_err err;
   if (steps->ending != NULL)
     steps->ending(steps, reason);
-  drop_request(steps, reason);
-  sbx_err_set(&err, reason, NULL);
-  sbx_steps_finish(steps, &err);
+  sbx_op_drop(&steps->request, reason);
+  sbx_steps_finish_code(steps, reason);
 }
 
 static void destroy_steps(sbx_op *op) {
@@ -178,11 +167,6 @@ void sbx_steps_finish(sbx_steps *steps, const sbx_err *err) {
 }
 
 void sbx_steps_finish_code(sbx_steps *steps, int code) {
-  sbx_err err;
-  if (code == SBX_OK) {
-    sbx_steps_finish(steps, NULL);
-    return;
-  }
-  sbx_err_set(&err, code, NULL);
-  sbx_steps_finish(steps, &err);
+  sbx_timer_stop(&steps->pause);
+  sbx_op_finish_code(&steps->op, code);
 }
