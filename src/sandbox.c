@@ -69,7 +69,7 @@ static int configure(sbx_sandbox *sb, sbx_slice options_json, sbx_err *err) {
   if (rc == SBX_OK)
     rc = read_common(sb, options, err);
   if (rc == SBX_OK)
-    rc = sb->provider->configure(&sb->config, sb->loop, options, err);
+    rc = sbx_provider_configure(&sb->config, sb->provider, sb->loop, options, err);
   sbx_json_free(doc, true);
   return rc;
 }

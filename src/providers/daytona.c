@@ -140,6 +140,8 @@ const sbx_provider sbx_daytona_provider = {
             SBX_CAP_KILL | SBX_CAP_LIST,
     .limit_margin_ms = 2500,
     .kill_budget_ms = 5000,
+    .options = sbx__daytona_options,
+    .config_size = sizeof(sbx_config),
     .configure = sbx__daytona_configure,
     .config_free = sbx__daytona_config_free,
     .service = service,

@@ -34,7 +34,9 @@ struct sbx_config {
 
 #define SBX__DAYTONA_NO_KEY "missing API key: give apiKey, or jwtToken with organizationId"
 
-int sbx__daytona_configure(sbx_config **out, sbx_loop *loop, const sbx_json *options, sbx_err *err);
+extern const char *const sbx__daytona_options[];
+int sbx__daytona_configure(sbx_config *config, sbx_loop *loop, const sbx_json *options,
+                           sbx_err *err);
 void sbx__daytona_config_free(sbx_config *config);
 
 /* ---- session -------------------------------------------------------------------------------- */

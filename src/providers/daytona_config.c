@@ -31,35 +31,35 @@
 
 enum { MAX_MINUTES = 60 * 24 * 365, MAX_RESOURCE = 1024, MAX_HEADERS = 64 * 1024 };
 
-static const char *const option_names[] = {"apiKey",
-                                           "jwtToken",
-                                           "organizationId",
-                                           "lateAuth",
-                                           "baseURL",
-                                           "toolboxUrl",
-                                           "proxy",
-                                           "ca",
-                                           "sandboxId",
-                                           "owned",
-                                           "workspace",
-                                           "snapshot",
-                                           "image",
-                                           "language",
-                                           "target",
-                                           "user",
-                                           "env",
-                                           "labels",
-                                           "cpu",
-                                           "memory",
-                                           "disk",
-                                           "autoStopMinutes",
-                                           "autoArchiveMinutes",
-                                           "autoDeleteMinutes",
-                                           "networkBlockAll",
-                                           "networkAllowList",
-                                           "domainAllowList",
-                                           "public",
-                                           NULL};
+const char *const sbx__daytona_options[] = {"apiKey",
+                                            "jwtToken",
+                                            "organizationId",
+                                            "lateAuth",
+                                            "baseURL",
+                                            "toolboxUrl",
+                                            "proxy",
+                                            "ca",
+                                            "sandboxId",
+                                            "owned",
+                                            "workspace",
+                                            "snapshot",
+                                            "image",
+                                            "language",
+                                            "target",
+                                            "user",
+                                            "env",
+                                            "labels",
+                                            "cpu",
+                                            "memory",
+                                            "disk",
+                                            "autoStopMinutes",
+                                            "autoArchiveMinutes",
+                                            "autoDeleteMinutes",
+                                            "networkBlockAll",
+                                            "networkAllowList",
+                                            "domainAllowList",
+                                            "public",
+                                            NULL};
 
 static bool is_given(const sbx_json *options, const char *name) {
   return sbx_json_get(options, name) != NULL;
@@ -309,8 +309,6 @@ static int read_place(sbx_config *config, const sbx_json *options, sbx_err *err)
 /* ---- the whole ------------------------------------------------------------------------------ */
 
 void sbx__daytona_config_free(sbx_config *config) {
-  if (config == NULL)
-    return;
   sbx_http_client_free(config->http);
   sbx_headers_deinit(&config->headers);
   sbx_headers_deinit(&config->json_headers);
@@ -322,28 +320,15 @@ void sbx__daytona_config_free(sbx_config *config) {
   sbx_free(config);
 }
 
-int sbx__daytona_configure(sbx_config **out, sbx_loop *loop, const sbx_json *options,
+int sbx__daytona_configure(sbx_config *config, sbx_loop *loop, const sbx_json *options,
                            sbx_err *err) {
-  int rc = sbx_provider_check_names(options, option_names, err);
-  if (rc != SBX_OK)
-    return rc;
-  sbx_config *config = sbx_calloc(1, sizeof *config);
-  if (config == NULL)
-    return sbx_err_set(err, SBX_ENOMEM, NULL);
   config->loop = loop;
   sbx_headers_init(&config->headers, MAX_HEADERS);
   sbx_headers_init(&config->json_headers, MAX_HEADERS);
-  rc = read_credentials(config, options, err);
+  int rc = read_credentials(config, options, err);
   if (rc == SBX_OK)
     rc = read_place(config, options, err);
   if (rc == SBX_OK)
     rc = read_create(config, options, err);
-  if (rc == SBX_OK)
-    rc = sbx_remote_client(&config->http, config->loop, options, SBX_HTTP_2, err);
-  if (rc != SBX_OK) {
-    sbx__daytona_config_free(config);
-    return rc;
-  }
-  *out = config;
-  return SBX_OK;
+  return rc == SBX_OK ? sbx_remote_client(&config->http, loop, options, SBX_HTTP_2, err) : rc;
 }

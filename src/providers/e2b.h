@@ -50,7 +50,8 @@ struct sbx_config {
   bool interpreter; /* code goes to the interpreter */
 };
 
-int sbx__e2b_configure(sbx_config **out, sbx_loop *loop, const sbx_json *options, sbx_err *err);
+extern const char *const sbx__e2b_options[];
+int sbx__e2b_configure(sbx_config *config, sbx_loop *loop, const sbx_json *options, sbx_err *err);
 void sbx__e2b_config_free(sbx_config *config);
 int sbx__e2b_missing_key(sbx_err *err);
 /* Whether addresses can be made of it. */

@@ -310,7 +310,15 @@ static int read_life(sbx_config *config, const sbx_json *options, sbx_err *err) 
   return rc;
 }
 
-static int read_all(sbx_config *config, const sbx_json *options, sbx_err *err) {
+const char *const sbx__e2b_options[] = {
+    "apiKey",     "domain",    "baseURL",  "sandboxUrl", "template",  "lifetimeSeconds",
+    "metadata",   "env",       "network",  "secure",     "autoPause", "allowInternetAccess",
+    "autoResume", "sandboxId", "owned",    "headers",    "proxy",     "interpreter",
+    "ca",         "debug",     "lateAuth", NULL};
+
+int sbx__e2b_configure(sbx_config *config, sbx_loop *loop, const sbx_json *options, sbx_err *err) {
+  config->loop = loop;
+  sbx_headers_init(&config->headers, MAX_HEADERS);
   int rc = sbx_remote_bool(&config->debug, options, "debug", err);
   if (rc == SBX_OK)
     rc = read_key(config, options, err);
@@ -326,13 +334,10 @@ static int read_all(sbx_config *config, const sbx_json *options, sbx_err *err) {
     rc = make_create(config, options, err);
   if (rc == SBX_OK)
     rc = make_metadata(config, options, err);
-  return rc == SBX_OK ? sbx_remote_client(&config->http, config->loop, options, SBX_HTTP_2, err)
-                      : rc;
+  return rc == SBX_OK ? sbx_remote_client(&config->http, loop, options, SBX_HTTP_2, err) : rc;
 }
 
 void sbx__e2b_config_free(sbx_config *config) {
-  if (config == NULL)
-    return;
   sbx_http_client_free(config->http);
   sbx_free_secret(config->api_key);
   sbx_free_secret(config->create_json);
@@ -343,27 +348,4 @@ void sbx__e2b_config_free(sbx_config *config) {
   sbx_free(config->attach_id);
   sbx_headers_deinit(&config->headers);
   sbx_free(config);
-}
-
-int sbx__e2b_configure(sbx_config **out, sbx_loop *loop, const sbx_json *options, sbx_err *err) {
-  static const char *const names[] = {
-      "apiKey",     "domain",    "baseURL",  "sandboxUrl", "template",  "lifetimeSeconds",
-      "metadata",   "env",       "network",  "secure",     "autoPause", "allowInternetAccess",
-      "autoResume", "sandboxId", "owned",    "headers",    "proxy",     "interpreter",
-      "ca",         "debug",     "lateAuth", NULL};
-  int rc = sbx_provider_check_names(options, names, err);
-  if (rc != SBX_OK)
-    return rc;
-  sbx_config *config = sbx_calloc(1, sizeof *config);
-  if (config == NULL)
-    return sbx_err_set(err, SBX_ENOMEM, NULL);
-  config->loop = loop;
-  sbx_headers_init(&config->headers, MAX_HEADERS);
-  rc = read_all(config, options, err);
-  if (rc != SBX_OK) {
-    sbx__e2b_config_free(config);
-    return rc;
-  }
-  *out = config;
-  return SBX_OK;
 }

@@ -451,6 +451,8 @@ const sbx_provider sbx_local_provider = {
             SBX_CAP_KILL | SBX_CAP_LIST | SBX_CAP_LOCAL,
     .limit_margin_ms = 0,
     .kill_budget_ms = 6000, /* the longest grace, and the kill itself */
+    .options = sbx__local_options,
+    .config_size = sizeof(sbx_config),
     .configure = sbx__local_configure,
     .config_free = sbx__local_config_free,
     .session_new = session_new,

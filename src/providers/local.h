@@ -38,7 +38,8 @@ struct sbx_config {
   uint32_t kill_grace_ms;
 };
 
-int sbx__local_configure(sbx_config **out, sbx_loop *loop, const sbx_json *options, sbx_err *err);
+extern const char *const sbx__local_options[];
+int sbx__local_configure(sbx_config *config, sbx_loop *loop, const sbx_json *options, sbx_err *err);
 void sbx__local_config_free(sbx_config *config);
 
 /* ---- helper program ------------------------------------------------------------------------- */

@@ -207,8 +207,6 @@ static int read_grace(sbx_config *config, const sbx_json *options, sbx_err *err)
 }
 
 void sbx__local_config_free(sbx_config *config) {
-  if (config == NULL)
-    return;
   sbx_free(config->workspace);
   sbx_free(config->temp_dir);
   sbx_free(config->guard_path);
@@ -220,18 +218,14 @@ void sbx__local_config_free(sbx_config *config) {
   sbx_free(config);
 }
 
-int sbx__local_configure(sbx_config **out, sbx_loop *loop, const sbx_json *options, sbx_err *err) {
-  static const char *const names[] = {"workspace", "tempDir",     "guardPath",
-                                      "nodePath",  "nodeArgs",    "inheritEnv",
-                                      "env",       "killGraceMs", NULL};
-  int rc = sbx_provider_check_names(options, names, err);
-  if (rc != SBX_OK)
-    return rc;
-  sbx_config *config = sbx_calloc(1, sizeof *config);
-  if (config == NULL)
-    return sbx_err_set(err, SBX_ENOMEM, NULL);
+const char *const sbx__local_options[] = {"workspace", "tempDir",     "guardPath",
+                                          "nodePath",  "nodeArgs",    "inheritEnv",
+                                          "env",       "killGraceMs", NULL};
+
+int sbx__local_configure(sbx_config *config, sbx_loop *loop, const sbx_json *options,
+                         sbx_err *err) {
   config->loop = loop;
-  rc = read_paths(config, options, err);
+  int rc = read_paths(config, options, err);
   if (rc == SBX_OK)
     rc = read_node_args(config, sbx_json_get(options, "nodeArgs"), err);
   if (rc == SBX_OK)
@@ -240,12 +234,5 @@ int sbx__local_configure(sbx_config **out, sbx_loop *loop, const sbx_json *optio
     rc = sbx_err_set(err, SBX_ENOMEM, NULL);
   if (rc == SBX_OK)
     rc = read_inherit(&config->env, sbx_json_get(options, "inheritEnv"), err);
-  if (rc == SBX_OK)
-    rc = read_env(&config->env, sbx_json_get(options, "env"), err);
-  if (rc != SBX_OK) {
-    sbx__local_config_free(config);
-    return rc;
-  }
-  *out = config;
-  return SBX_OK;
+  return rc == SBX_OK ? read_env(&config->env, sbx_json_get(options, "env"), err) : rc;
 }

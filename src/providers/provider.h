@@ -54,9 +54,12 @@ typedef struct sbx_provider {
   /* Success of a kill says more than that it was accepted: nothing of the command was left. */
   bool kill_confirms;
 
-  /* Checks the options, an object that holds the common members too (see sbx_provider_check_names).
-   * No I/O. */
-  int (*configure)(sbx_config **out, sbx_loop *loop, const sbx_json *options, sbx_err *err);
+  const char *const *options; /* names of its own options, then NULL */
+  size_t config_size;
+  /* Fills a zeroed config from the options, an object that holds the common members too. No I/O.
+   * See sbx_provider_configure(). */
+  int (*configure)(sbx_config *config, sbx_loop *loop, const sbx_json *options, sbx_err *err);
+  /* Also after a configure() that has failed. */
   void (*config_free)(sbx_config *config);
   /* The service's address, for messages, without anything secret; NULL for this machine. */
   const char *(*service)(const sbx_config *config);
@@ -110,9 +113,11 @@ extern const sbx_provider sbx_daytona_provider;
 /* The provider with this id, or NULL. */
 const sbx_provider *sbx_provider_find(const char *id);
 
-/* For configure(): SBX_EINVAL naming the first member of `options` that is neither common nor in
- * `names` (NULL-terminated array). */
-int sbx_provider_check_names(const sbx_json *options, const char *const *names, sbx_err *err);
+/* A config of these options; SBX_EINVAL also for a member that is neither common nor the
+ * provider's.
+ */
+int sbx_provider_configure(sbx_config **out, const sbx_provider *provider, sbx_loop *loop,
+                           const sbx_json *options, sbx_err *err);
 
 /* Whether every shell takes this as the name of a variable: letters, digits and _, no digit first.
  */

@@ -3,6 +3,7 @@
  * Invariant: an option that nobody reads is refused; a misspelt one never passes in silence. */
 #include "providers/provider.h"
 
+#include "core/alloc.h"
 #include "core/err.h"
 
 #include <string.h>
@@ -36,7 +37,7 @@ static void append_names(sbx_err *err, const char *const *names, const char **se
   }
 }
 
-int sbx_provider_check_names(const sbx_json *options, const char *const *names, sbx_err *err) {
+static int check_names(const sbx_json *options, const char *const *names, sbx_err *err) {
   sbx_slice name;
   for (const sbx_json *v = sbx_json_next(options, NULL, &name); v != NULL;
        v = sbx_json_next(options, v, &name)) {
@@ -50,6 +51,22 @@ int sbx_provider_check_names(const sbx_json *options, const char *const *names, 
     return SBX_EINVAL;
   }
   return SBX_OK;
+}
+
+int sbx_provider_configure(sbx_config **out, const sbx_provider *provider, sbx_loop *loop,
+                           const sbx_json *options, sbx_err *err) {
+  int rc = check_names(options, provider->options, err);
+  if (rc != SBX_OK)
+    return rc;
+  sbx_config *config = sbx_calloc(1, provider->config_size);
+  if (config == NULL)
+    return sbx_err_set(err, SBX_ENOMEM, NULL);
+  rc = provider->configure(config, loop, options, err);
+  if (rc == SBX_OK)
+    *out = config;
+  else
+    provider->config_free(config);
+  return rc;
 }
 
 bool sbx_provider_is_env_name(sbx_slice name) {

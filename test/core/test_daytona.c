@@ -10,7 +10,7 @@
 static int configure(sbx_config **out, sbx_slice options, sbx_err *err) {
   sbx_json_doc *doc;
   assert_int_equal(sbx_json_parse(&doc, options, err), SBX_OK);
-  int rc = sbx_daytona_provider.configure(out, NULL, sbx_json_root(doc), err);
+  int rc = sbx_provider_configure(out, &sbx_daytona_provider, NULL, sbx_json_root(doc), err);
   sbx_json_free(doc, true);
   return rc;
 }
@@ -87,7 +87,7 @@ static void test_options_without_memory(void **state) {
   for (size_t nth = 1; rc != SBX_OK; nth++) {
     sbx_config *config = NULL;
     sbx_alloc_fail_at(nth, false);
-    rc = sbx_daytona_provider.configure(&config, NULL, sbx_json_root(doc), &err);
+    rc = sbx_provider_configure(&config, &sbx_daytona_provider, NULL, sbx_json_root(doc), &err);
     sbx_alloc_fail_at(0, false);
     if (rc == SBX_OK)
       sbx_daytona_provider.config_free(config);

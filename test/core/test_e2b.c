@@ -13,7 +13,7 @@ static int configure(sbx_config **out, sbx_slice options, sbx_err *err) {
   sbx_json_doc *doc = NULL;
   int rc = sbx_json_parse(&doc, options, err);
   if (rc == SBX_OK)
-    rc = sbx__e2b_configure(out, NULL, sbx_json_root(doc), err);
+    rc = sbx_provider_configure(out, &sbx_e2b_provider, NULL, sbx_json_root(doc), err);
   sbx_json_free(doc, true);
   return rc;
 }
@@ -111,7 +111,8 @@ static void test_options_that_are_wrong(void **state) {
 static int configure_once(void *arg) {
   sbx_config *config = NULL;
   int rc = configure(&config, *(const sbx_slice *)arg, NULL);
-  sbx__e2b_config_free(config);
+  if (rc == SBX_OK)
+    sbx__e2b_config_free(config);
   return rc;
 }
 

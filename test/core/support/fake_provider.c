@@ -181,14 +181,10 @@ static fake_op *start(fake_verb verb, sbx_session *session, sbx_op_done done, vo
 
 /* ---- the table ---- */
 
-static int configure(sbx_config **out, sbx_loop *loop, const sbx_json *options, sbx_err *err) {
-  static const char *const names[] = {"flavour", NULL};
-  int rc = sbx_provider_check_names(options, names, err);
-  if (rc != SBX_OK)
-    return rc;
-  *out = sbx_calloc(1, sizeof **out);
-  if (*out == NULL)
-    return sbx_err_set(err, SBX_ENOMEM, NULL);
+static const char *const options[] = {"flavour", NULL};
+
+static int configure(sbx_config *config, sbx_loop *loop, const sbx_json *json, sbx_err *err) {
+  (void)config, (void)json, (void)err;
   fake_loop = loop;
   fake.live_configs++;
   return SBX_OK;
@@ -327,6 +323,8 @@ static const sbx_provider fresh = {
             SBX_CAP_LIFETIME | SBX_CAP_PAUSE,
     .limit_margin_ms = 0,
     .kill_budget_ms = 10000,
+    .options = options,
+    .config_size = sizeof(sbx_config),
     .configure = configure,
     .config_free = config_free,
     .session_new = session_new,
