@@ -65,7 +65,6 @@ sbx__daytona_state sbx__daytona_state_of(const sbx_json *sandbox) {
 
 typedef struct probe_op {
   sbx_steps steps;
-  sbx_session *session;
   sbx_liveness *out;
 } probe_op;
 
@@ -91,16 +90,9 @@ static void on_removed(sbx_steps *steps, sbx_http *reply) {
   sbx_steps_finish(steps, NULL);
 }
 
-/* One that has failed is of no use any more, but it is still there. */
-static void remove_failed(probe_op *probe) {
-  const sbx_config *config = probe->session->config;
-  sbx_buf url;
-  sbx__daytona_api_url(&url, config, probe->session->id, "");
-  sbx__daytona_send(&probe->steps, config, "DELETE", &url, NULL, true, on_removed);
-}
-
 static void on_probed(sbx_steps *steps, sbx_http *reply) {
   probe_op *probe = (probe_op *)(void *)steps;
+  const sbx_session *session = steps->session;
   sbx_json_doc *doc = NULL;
   sbx_err err;
   bool failed = false;
@@ -108,28 +100,25 @@ static void on_probed(sbx_steps *steps, sbx_http *reply) {
   if (rc == SBX_ENOTFOUND && reply->status == 404 && !sbx__daytona_no_route(reply)) {
     *probe->out = SBX_GONE;
   } else if (rc == SBX_OK && sbx_json_parse(&doc, sbx_buf_slice(&reply->body), NULL) == SBX_OK) {
-    *probe->out = liveness_of(probe->session, sbx_json_root(doc));
+    *probe->out = liveness_of(session, sbx_json_root(doc));
     failed = sbx__daytona_state_of(sbx_json_root(doc)) == SBX__DAYTONA_FAILED;
   }
   sbx_json_free(doc, true);
-  if (failed && probe->session->config->owned)
-    remove_failed(probe);
+  /* One that has failed is of no use any more, but it is still there. */
+  if (failed && session->config->owned)
+    sbx__daytona_to_api(steps, "DELETE", session->id, "", on_removed);
   else
     sbx_steps_finish(steps, NULL);
 }
 
 static sbx_op *probe_session(sbx_session *session, sbx_liveness *out, sbx_op_done done, void *arg) {
-  sbx_buf url;
-  sbx_steps *steps = sbx_steps_new(sizeof(probe_op), session->config->loop, done, arg);
-  if (steps == NULL)
+  probe_op *probe = sbx_steps_new(sizeof *probe, session, session->config->loop, done, arg);
+  if (probe == NULL)
     return NULL;
-  probe_op *probe = (probe_op *)(void *)steps;
-  probe->session = session;
   probe->out = out;
   *out = SBX_LIVENESS_UNKNOWN;
-  sbx__daytona_api_url(&url, session->config, session->id, "");
-  sbx__daytona_send(steps, session->config, "GET", &url, NULL, true, on_probed);
-  return &steps->op;
+  sbx__daytona_to_api(&probe->steps, "GET", session->id, "", on_probed);
+  return &probe->steps.op;
 }
 
 /* ---- table ---------------------------------------------------------------------------------- */

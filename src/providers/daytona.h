@@ -89,8 +89,11 @@ int sbx__daytona_absolute(sbx_buf *out, const sbx_session *session, sbx_slice pa
 
 /* Sends one request; `url` is used up, with the error that it may have; `json` (may be NULL) is
  * taken. The whole operation has a deadline, so the request has none. */
-void sbx__daytona_send(sbx_steps *steps, const sbx_config *config, const char *method, sbx_buf *url,
-                       sbx_buf *json, bool repeatable, sbx_steps_reply on_reply);
+void sbx__daytona_send(sbx_steps *steps, const char *method, sbx_buf *url, sbx_buf *json,
+                       bool repeatable, sbx_steps_reply on_reply);
+/* A request about one sandbox, without a body, that may be repeated; see sbx__daytona_api_url(). */
+void sbx__daytona_to_api(sbx_steps *steps, const char *method, const char *id, const char *rest,
+                         sbx_steps_reply on_reply);
 
 /* What went wrong: the exchange's own error, or the refusal in words. `verb` says what was tried. A
  * web page in place of JSON is an error, too. Returns SBX_OK for a success. */
@@ -158,6 +161,12 @@ int sbx__daytona_read_report(sbx__daytona_report *report, sbx_slice printed, con
 /* The same from a reply of the toolbox; `doc` is freed by the caller and owns `printed`. */
 int sbx__daytona_read_reply(sbx__daytona_report *report, const sbx_http *reply, const char *tag,
                             sbx_slice *printed, sbx_json_doc **doc, sbx_err *err);
+
+/* A script that may run twice: its request, whose body `json` is taken, and what that has brought.
+ */
+void sbx__daytona_send_script(sbx_steps *steps, sbx_buf *json, sbx_steps_reply on_reply);
+int sbx__daytona_take_report(sbx__daytona_report *report, const sbx_http *reply, const char *tag,
+                             const char *verb, sbx_err *err);
 
 /* ---- files ---------------------------------------------------------------------------------- */
 

@@ -17,7 +17,6 @@ enum {
 
 typedef struct close_op {
   sbx_steps steps;
-  sbx_session *session;
   uint64_t pause_ms;
   unsigned failures;
   unsigned looks;
@@ -46,7 +45,7 @@ static void on_delete(sbx_steps *steps, sbx_http *reply) {
   int rc = sbx__daytona_check(&err, reply, "delete the sandbox");
   bool gone = rc == SBX_ENOTFOUND && reply->status == 404 && !sbx__daytona_no_route(reply);
   if (rc == SBX_OK || gone) {
-    c->session->open = false;
+    steps->session->open = false;
     sbx_steps_finish(steps, NULL);
   } else if (rc == SBX_ECONFLICT) {
     wait_longer(c, delete_it); /* it is changing its state; the caller's deadline ends this */
@@ -59,10 +58,7 @@ static void on_delete(sbx_steps *steps, sbx_http *reply) {
 }
 
 static void delete_it(sbx_steps *steps) {
-  close_op *c = close_of(steps);
-  sbx_buf url;
-  sbx__daytona_api_url(&url, c->session->config, c->session->id, "");
-  sbx__daytona_send(steps, c->session->config, "DELETE", &url, NULL, true, on_delete);
+  sbx__daytona_to_api(steps, "DELETE", steps->session->id, "", on_delete);
 }
 
 static void look(sbx_steps *steps);
@@ -73,20 +69,20 @@ static bool is_ours(const sbx_session *session, const sbx_json *sandbox) {
   return sbx_json_string(tag, &text) && sbx_slice_eq_str(text, session->tag);
 }
 
-static void on_found(close_op *c, const sbx_http *reply) {
+static void on_found(sbx_steps *steps, const sbx_http *reply) {
   sbx_json_doc *doc = NULL;
   sbx_err err;
   int rc = sbx_json_parse(&doc, sbx_buf_slice(&reply->body), &err);
-  bool ours = rc == SBX_OK && is_ours(c->session, sbx_json_root(doc));
+  bool ours = rc == SBX_OK && is_ours(steps->session, sbx_json_root(doc));
   if (ours)
-    rc = sbx__daytona_take(c->session, sbx_json_root(doc), &err);
+    rc = sbx__daytona_take(steps->session, sbx_json_root(doc), &err);
   sbx_json_free(doc, true);
   if (rc != SBX_OK)
-    sbx_steps_finish(&c->steps, &err);
+    sbx_steps_finish(steps, &err);
   else if (ours)
-    delete_it(&c->steps);
+    delete_it(steps);
   else
-    sbx_steps_finish(&c->steps, NULL);
+    sbx_steps_finish(steps, NULL);
 }
 
 static void on_look(sbx_steps *steps, sbx_http *reply) {
@@ -94,7 +90,7 @@ static void on_look(sbx_steps *steps, sbx_http *reply) {
   sbx_err err;
   int rc = sbx__daytona_check(&err, reply, "look for a sandbox whose creation was not answered");
   if (rc == SBX_OK) {
-    on_found(c, reply);
+    on_found(steps, reply);
   } else if (rc == SBX_ENOTFOUND && c->looks++ == 0) {
     sbx_steps_wait(steps, SECOND_LOOK_MS, look);
   } else if (rc == SBX_ENOTFOUND) {
@@ -108,24 +104,19 @@ static void on_look(sbx_steps *steps, sbx_http *reply) {
 }
 
 static void look(sbx_steps *steps) {
-  close_op *c = close_of(steps);
-  sbx_buf url;
-  sbx__daytona_api_url(&url, c->session->config, c->session->name, "");
-  sbx__daytona_send(steps, c->session->config, "GET", &url, NULL, true, on_look);
+  sbx__daytona_to_api(steps, "GET", steps->session->name, "", on_look);
 }
 
 sbx_op *sbx__daytona_close(sbx_session *session, sbx_op_done done, void *arg) {
-  sbx_steps *steps = sbx_steps_new(sizeof(close_op), session->config->loop, done, arg);
-  if (steps == NULL)
+  close_op *c = sbx_steps_new(sizeof *c, session, session->config->loop, done, arg);
+  if (c == NULL)
     return NULL;
-  close_op *c = close_of(steps);
-  c->session = session;
   c->pause_ms = FIRST_PAUSE_MS;
   if (session->id != NULL)
-    delete_it(steps);
+    delete_it(&c->steps);
   else if (session->may_exist)
-    look(steps);
+    look(&c->steps);
   else
-    sbx_steps_finish(steps, NULL);
-  return &steps->op;
+    sbx_steps_finish(&c->steps, NULL);
+  return &c->steps.op;
 }

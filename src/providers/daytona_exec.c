@@ -34,7 +34,6 @@ typedef struct follow_op {
 
 struct exec_op {
   sbx_steps steps;
-  sbx_session *session;
   sbx_output *out;
   sbx_exec_status *status;
   char tag[SBX__DAYTONA_TAG + 1];
@@ -73,29 +72,42 @@ static void add_report(exec_op *exec, const sbx__daytona_report *report) {
   }
 }
 
+/* ---- scripts beside the command -------------------------------------------------------------- */
+
+void sbx__daytona_send_script(sbx_steps *steps, sbx_buf *json, sbx_steps_reply on_reply) {
+  sbx_buf url;
+  sbx__daytona_tool_url(&url, steps->session, "/process/execute", sbx_slice_of(NULL, 0));
+  sbx__daytona_send(steps, "POST", &url, json, true, on_reply);
+}
+
+int sbx__daytona_take_report(sbx__daytona_report *report, const sbx_http *reply, const char *tag,
+                             const char *verb, sbx_err *err) {
+  sbx_json_doc *doc = NULL;
+  sbx_slice printed;
+  sbx__daytona_report_init(report);
+  int rc = sbx__daytona_check_tool(err, reply, verb);
+  if (rc == SBX_OK)
+    rc = sbx__daytona_read_reply(report, reply, tag, &printed, &doc, err);
+  sbx_json_free(doc, false);
+  return rc;
+}
+
 /* ---- fetching ------------------------------------------------------------------------------- */
 
 static void send_fetch(sbx_steps *steps, exec_op *exec, bool last, sbx_steps_reply on_reply) {
-  const sbx_session *session = exec->session;
-  sbx_buf url, json;
-  sbx__daytona_write_fetch(&json, session, exec->tag, exec->added, FETCH_MOST, last);
-  sbx__daytona_tool_url(&url, session, "/process/execute", sbx_slice_of(NULL, 0));
-  sbx__daytona_send(steps, session->config, "POST", &url, &json, true, on_reply);
+  sbx_buf json;
+  sbx__daytona_write_fetch(&json, steps->session, exec->tag, exec->added, FETCH_MOST, last);
+  sbx__daytona_send_script(steps, &json, on_reply);
 }
 
 /* Adds what a fetch has brought. */
 static int take_fetched(exec_op *exec, const sbx_http *reply, sbx_err *err) {
   sbx__daytona_report report;
-  sbx_json_doc *doc = NULL;
-  sbx_slice printed;
-  sbx__daytona_report_init(&report);
-  int rc = sbx__daytona_check_tool(err, reply, "fetch the output of a command");
-  if (rc == SBX_OK)
-    rc = sbx__daytona_read_reply(&report, reply, exec->tag, &printed, &doc, err);
+  int rc =
+      sbx__daytona_take_report(&report, reply, exec->tag, "fetch the output of a command", err);
   uint64_t before[2] = {exec->added[0], exec->added[1]};
   for (int i = 0; i < 2 && rc == SBX_OK; i++)
     add(exec, i, before[i], &report.head[i]);
-  sbx_json_free(doc, false);
   sbx__daytona_report_deinit(&report);
   return rc;
 }
@@ -123,13 +135,14 @@ static void on_follow_done(sbx_op *op, void *arg) {
 }
 
 static void start_following(exec_op *exec) {
-  sbx_steps *steps =
-      sbx_steps_new(sizeof(follow_op), exec->session->config->loop, on_follow_done, exec);
-  if (steps == NULL)
+  sbx_session *session = exec->steps.session;
+  follow_op *follow =
+      sbx_steps_new(sizeof *follow, session, session->config->loop, on_follow_done, exec);
+  if (follow == NULL)
     return; /* all of it comes with the report */
-  exec->follow = &steps->op;
-  ((follow_op *)(void *)steps)->exec = exec;
-  sbx_steps_wait(steps, FIRST_FETCH_MS, follow_on);
+  exec->follow = &follow->steps.op;
+  follow->exec = exec;
+  sbx_steps_wait(&follow->steps, FIRST_FETCH_MS, follow_on);
 }
 
 /* ---- the end -------------------------------------------------------------------------------- */
@@ -284,7 +297,7 @@ static void choose_share(exec_op *exec, const sbx_exec_spec *spec) {
 }
 
 static int send_command(exec_op *exec, const sbx_exec_spec *spec, sbx_err *err) {
-  const sbx_session *session = exec->session;
+  const sbx_session *session = exec->steps.session;
   sbx_buf url, json;
   int rc = sbx__daytona_write_command(&json, session, spec, exec->tag, exec->share, exec->keep);
   if (rc == SBX_OK)
@@ -315,25 +328,23 @@ static int send_command(exec_op *exec, const sbx_exec_spec *spec, sbx_err *err) 
 sbx_op *sbx__daytona_exec(sbx_session *session, const sbx_exec_spec *spec, sbx_output *out,
                           sbx_exec_status *status, sbx_op_done done, void *arg) {
   sbx_err err;
-  sbx_steps *steps = sbx_steps_new(sizeof(exec_op), session->config->loop, done, arg);
-  if (steps == NULL)
+  exec_op *exec = sbx_steps_new(sizeof *exec, session, session->config->loop, done, arg);
+  if (exec == NULL)
     return NULL;
-  exec_op *exec = exec_of(steps);
-  exec->session = session;
   exec->out = out;
   exec->status = status;
   sbx__daytona_report_init(&exec->report);
-  steps->release = release;
-  steps->ending = end_early;
+  exec->steps.release = release;
+  exec->steps.ending = end_early;
   choose_share(exec, spec);
   int rc = sbx_random_hex(exec->tag, SBX__DAYTONA_TAG, &err);
   if (rc == SBX_OK)
     rc = send_command(exec, spec, &err);
   if (rc != SBX_OK)
-    sbx_steps_finish(steps, &err);
+    sbx_steps_finish(&exec->steps, &err);
   else if (exec->keep && sbx_output_is_watched(out))
     start_following(exec);
-  return &steps->op;
+  return &exec->steps.op;
 }
 
 /* ---- kill ----------------------------------------------------------------------------------- */
@@ -346,27 +357,19 @@ typedef struct kill_op {
 static void on_killed(sbx_steps *steps, sbx_http *reply) {
   kill_op *kill = (kill_op *)(void *)steps;
   sbx__daytona_report report;
-  sbx_json_doc *doc = NULL;
-  sbx_slice printed;
   sbx_err err;
-  sbx__daytona_report_init(&report);
-  int rc = sbx__daytona_check_tool(&err, reply, "end a command");
-  if (rc == SBX_OK)
-    rc = sbx__daytona_read_reply(&report, reply, kill->tag, &printed, &doc, &err);
-  sbx_json_free(doc, false);
+  int rc = sbx__daytona_take_report(&report, reply, kill->tag, "end a command", &err);
   sbx__daytona_report_deinit(&report);
   sbx_steps_finish(steps, rc == SBX_OK ? NULL : &err);
 }
 
 sbx_op *sbx__daytona_kill(sbx_session *session, sbx_op *exec, sbx_op_done done, void *arg) {
-  sbx_buf url, json;
-  sbx_steps *steps = sbx_steps_new(sizeof(kill_op), session->config->loop, done, arg);
-  if (steps == NULL)
+  sbx_buf json;
+  kill_op *kill = sbx_steps_new(sizeof *kill, session, session->config->loop, done, arg);
+  if (kill == NULL)
     return NULL;
-  kill_op *kill = (kill_op *)(void *)steps;
   memcpy(kill->tag, ((exec_op *)(void *)exec)->tag, sizeof kill->tag);
   sbx__daytona_write_kill(&json, session, kill->tag);
-  sbx__daytona_tool_url(&url, session, "/process/execute", sbx_slice_of(NULL, 0));
-  sbx__daytona_send(steps, session->config, "POST", &url, &json, true, on_killed);
-  return &steps->op;
+  sbx__daytona_send_script(&kill->steps, &json, on_killed);
+  return &kill->steps.op;
 }

@@ -14,7 +14,6 @@
 
 typedef struct put_op {
   sbx_steps steps;
-  sbx_session *session;
   sbx_buf path;  /* absolute */
   sbx_buf bytes; /* for a second way */
 } put_op;
@@ -42,7 +41,7 @@ static void finish_put(put_op *put, const sbx_http *reply) {
 
 static void send_parts(put_op *put, sbx_buf *url, const sbx_http_part *parts, size_t count,
                        sbx_steps_reply on_reply) {
-  const sbx_config *config = put->session->config;
+  const sbx_config *config = put->steps.session->config;
   if (url->error == SBX_OK) {
     /* A file may be written twice. */
     sbx_http_request request = {
@@ -73,7 +72,7 @@ static void upload(put_op *put) {
       .content_type = sbx_slice_str("application/octet-stream"),
       .content = sbx_buf_slice(&put->bytes),
   };
-  sbx__daytona_tool_url(&url, put->session, "/files/upload", sbx_buf_slice(&put->path));
+  sbx__daytona_tool_url(&url, put->steps.session, "/files/upload", sbx_buf_slice(&put->path));
   send_parts(put, &url, &part, 1, on_uploaded);
 }
 
@@ -96,9 +95,10 @@ static void upload_alone(put_op *put) {
     upload(put);
     return;
   }
-  sbx__daytona_tool_url(&url, put->session, "/files/folder", sbx_slice_of(path.ptr, slash - 1));
+  sbx__daytona_tool_url(&url, put->steps.session, "/files/folder",
+                        sbx_slice_of(path.ptr, slash - 1));
   sbx_buf_append_str(&url, "&mode=0755");
-  sbx__daytona_send(&put->steps, put->session->config, "POST", &url, NULL, true, on_folder);
+  sbx__daytona_send(&put->steps, "POST", &url, NULL, true, on_folder);
 }
 
 static void on_bulk_uploaded(sbx_steps *steps, sbx_http *reply) {
@@ -119,7 +119,7 @@ static void upload_in_bulk(put_op *put) {
        .content_type = sbx_slice_str("application/octet-stream"),
        .content = sbx_buf_slice(&put->bytes)},
   };
-  sbx__daytona_tool_url(&url, put->session, "/files/bulk-upload", sbx_slice_of(NULL, 0));
+  sbx__daytona_tool_url(&url, put->steps.session, "/files/bulk-upload", sbx_slice_of(NULL, 0));
   send_parts(put, &url, parts, 2, on_bulk_uploaded);
 }
 
@@ -131,31 +131,28 @@ static bool is_trimmed(sbx_slice path) {
 
 sbx_op *sbx__daytona_put(sbx_session *session, sbx_slice path, sbx_slice bytes, sbx_op_done done,
                          void *arg) {
-  sbx_steps *steps = sbx_steps_new(sizeof(put_op), session->config->loop, done, arg);
-  if (steps == NULL)
+  put_op *put = sbx_steps_new(sizeof *put, session, session->config->loop, done, arg);
+  if (put == NULL)
     return NULL;
-  put_op *put = put_of(steps);
-  put->session = session;
   sbx_buf_init(&put->path, SBX__DAYTONA_URL_MAX);
   sbx_buf_init(&put->bytes, bytes.len);
-  steps->release = release_put;
+  put->steps.release = release_put;
   sbx__daytona_absolute(&put->path, session, path);
   sbx_buf_append_slice(&put->bytes, bytes);
   int code = put->path.error != SBX_OK ? put->path.error : put->bytes.error;
   if (code != SBX_OK)
-    sbx_steps_finish_code(steps, code);
+    sbx_steps_finish_code(&put->steps, code);
   else if (is_trimmed(sbx_buf_slice(&put->path)))
     upload_alone(put);
   else
     upload_in_bulk(put);
-  return &steps->op;
+  return &put->steps.op;
 }
 
 /* ---- get ------------------------------------------------------------------------------------ */
 
 typedef struct get_op {
   sbx_steps steps;
-  sbx_session *session;
   sbx_buf *out;
   sbx_buf path;
 } get_op;
@@ -218,14 +215,12 @@ sbx_op *sbx__daytona_get(sbx_session *session, sbx_slice path, sbx_buf *out, sbx
                          void *arg) {
   const sbx_config *config = session->config;
   sbx_buf url;
-  sbx_steps *steps = sbx_steps_new(sizeof(get_op), config->loop, done, arg);
-  if (steps == NULL)
+  get_op *get = sbx_steps_new(sizeof *get, session, config->loop, done, arg);
+  if (get == NULL)
     return NULL;
-  get_op *get = get_of(steps);
-  get->session = session;
   get->out = out;
   sbx_buf_init(&get->path, SBX__DAYTONA_URL_MAX);
-  steps->release = release_get;
+  get->steps.release = release_get;
   sbx_buf_append_slice(&get->path, path);
   sbx__daytona_tool_url(&url, session, "/files/download", path);
   if (url.error == SBX_OK && get->path.error == SBX_OK) {
@@ -238,10 +233,10 @@ sbx_op *sbx__daytona_get(sbx_session *session, sbx_slice path, sbx_buf *out, sbx
         .on_bytes = take_bytes,
         .consumer = get,
     };
-    sbx_steps_send(steps, config->http, &request, on_downloaded);
+    sbx_steps_send(&get->steps, config->http, &request, on_downloaded);
   } else {
-    sbx_steps_finish_code(steps, url.error != SBX_OK ? url.error : get->path.error);
+    sbx_steps_finish_code(&get->steps, url.error != SBX_OK ? url.error : get->path.error);
   }
   sbx_buf_deinit(&url);
-  return &steps->op;
+  return &get->steps.op;
 }

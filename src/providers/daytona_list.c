@@ -18,7 +18,6 @@ typedef struct list_op {
   sbx_steps steps;
   sbx_listing *out;
   size_t max_entries;
-  size_t most; /* bytes */
   char tag[SBX__DAYTONA_TAG + 1];
 } list_op;
 
@@ -78,14 +77,8 @@ static int add_all(list_op *list, sbx_slice rest, sbx_err *err) {
 static void on_listed(sbx_steps *steps, sbx_http *reply) {
   list_op *list = (list_op *)(void *)steps;
   sbx__daytona_report report;
-  sbx_json_doc *doc = NULL;
-  sbx_slice printed;
   sbx_err err;
-  sbx__daytona_report_init(&report);
-  int rc = sbx__daytona_check_tool(&err, reply, "list files");
-  if (rc == SBX_OK)
-    rc = sbx__daytona_read_reply(&report, reply, list->tag, &printed, &doc, &err);
-  sbx_json_free(doc, false);
+  int rc = sbx__daytona_take_report(&report, reply, list->tag, "list files", &err);
   if (rc == SBX_OK)
     rc = add_all(list, sbx_buf_slice(&report.head[0]), &err);
   sbx__daytona_report_deinit(&report);
@@ -100,21 +93,18 @@ static size_t most_bytes(size_t max_entries) {
 
 sbx_op *sbx__daytona_list(sbx_session *session, size_t max_entries, sbx_listing *out,
                           sbx_op_done done, void *arg) {
-  sbx_buf url, json;
+  sbx_buf json;
   sbx_err err;
-  sbx_steps *steps = sbx_steps_new(sizeof(list_op), session->config->loop, done, arg);
-  if (steps == NULL)
+  list_op *list = sbx_steps_new(sizeof *list, session, session->config->loop, done, arg);
+  if (list == NULL)
     return NULL;
-  list_op *list = (list_op *)(void *)steps;
   list->out = out;
   list->max_entries = max_entries;
-  list->most = most_bytes(max_entries);
   if (sbx_random_hex(list->tag, SBX__DAYTONA_TAG, &err) != SBX_OK) {
-    sbx_steps_finish(steps, &err);
-    return &steps->op;
+    sbx_steps_finish(&list->steps, &err);
+    return &list->steps.op;
   }
-  sbx__daytona_write_list(&json, session, list->tag, list->most);
-  sbx__daytona_tool_url(&url, session, "/process/execute", sbx_slice_of(NULL, 0));
-  sbx__daytona_send(steps, session->config, "POST", &url, &json, true, on_listed);
-  return &steps->op;
+  sbx__daytona_write_list(&json, session, list->tag, most_bytes(max_entries));
+  sbx__daytona_send_script(&list->steps, &json, on_listed);
+  return &list->steps.op;
 }

@@ -24,7 +24,6 @@ enum {
 
 typedef struct open_op {
   sbx_steps steps;
-  sbx_session *session;
   unsigned polls;
   unsigned failures; /* in a row */
   uint64_t pause_ms;
@@ -135,7 +134,7 @@ static int parse(sbx_json_doc **doc, const sbx_http *reply, const char *verb, sb
 static void ask_directory(sbx_steps *steps);
 
 static void finish_open(open_op *o) {
-  o->session->open = true;
+  o->steps.session->open = true;
   sbx_steps_finish(&o->steps, NULL);
 }
 
@@ -162,7 +161,7 @@ static void on_directory(sbx_steps *steps, sbx_http *reply) {
   if (rc == SBX_OK && (!sbx_json_string(sbx_json_get(sbx_json_root(doc), "dir"), &dir) ||
                        dir.len == 0 || dir.ptr[0] != '/' || sbx_slice_has_nul(dir)))
     rc = sbx_err_set(&err, SBX_EPROTO, "daytona: the sandbox's working directory is no path");
-  if (rc == SBX_OK && replace(&o->session->dir, dir) != SBX_OK)
+  if (rc == SBX_OK && replace(&o->steps.session->dir, dir) != SBX_OK)
     rc = sbx_err_set(&err, SBX_ENOMEM, NULL);
   sbx_json_free(doc, false);
   if (rc == SBX_OK || untold)
@@ -172,10 +171,9 @@ static void on_directory(sbx_steps *steps, sbx_http *reply) {
 }
 
 static void ask_directory(sbx_steps *steps) {
-  open_op *o = open_of(steps);
   sbx_buf url;
-  sbx__daytona_tool_url(&url, o->session, "/work-dir", sbx_slice_of(NULL, 0));
-  sbx__daytona_send(steps, o->session->config, "GET", &url, NULL, true, on_directory);
+  sbx__daytona_tool_url(&url, steps->session, "/work-dir", sbx_slice_of(NULL, 0));
+  sbx__daytona_send(steps, "GET", &url, NULL, true, on_directory);
 }
 
 /* The last resort of servers without a proxy: through the API. */
@@ -183,12 +181,12 @@ static void use_api_route(open_op *o) {
   sbx_buf url;
   size_t len;
   sbx_buf_init(&url, SBX__DAYTONA_URL_MAX);
-  sbx_buf_append_str(&url, o->session->config->api_url);
+  sbx_buf_append_str(&url, o->steps.session->config->api_url);
   sbx_buf_append_str(&url, "/toolbox/");
-  sbx_buf_append_str(&url, o->session->id);
+  sbx_buf_append_str(&url, o->steps.session->id);
   sbx_buf_append_str(&url, "/toolbox");
   if (url.error == SBX_OK)
-    o->session->toolbox = sbx_buf_take(&url, &len);
+    o->steps.session->toolbox = sbx_buf_take(&url, &len);
   int code = url.error;
   sbx_buf_deinit(&url);
   if (code != SBX_OK)
@@ -205,7 +203,7 @@ static bool take_address(open_op *o, const sbx_http *reply, const char *name) {
   bool taken = sbx__daytona_check(&err, reply, "look for the toolbox") == SBX_OK &&
                sbx_json_parse(&doc, sbx_buf_slice(&reply->body), NULL) == SBX_OK &&
                sbx_json_string(sbx_json_get(sbx_json_root(doc), name), &base) && base.len > 0 &&
-               set_toolbox(o->session, base) == SBX_OK;
+               set_toolbox(o->steps.session, base) == SBX_OK;
   sbx_json_free(doc, false);
   return taken;
 }
@@ -220,26 +218,23 @@ static void on_public_config(sbx_steps *steps, sbx_http *reply) {
 
 static void on_toolbox_url(sbx_steps *steps, sbx_http *reply) {
   open_op *o = open_of(steps);
-  const sbx_config *config = o->session->config;
   if (take_address(o, reply, "url")) {
     ask_directory(steps);
     return;
   }
   sbx_buf url;
   sbx_buf_init(&url, SBX__DAYTONA_URL_MAX);
-  sbx_buf_append_str(&url, config->api_url);
+  sbx_buf_append_str(&url, steps->session->config->api_url);
   sbx_buf_append_str(&url, "/config");
-  sbx__daytona_send(steps, config, "GET", &url, NULL, true, on_public_config);
+  sbx__daytona_send(steps, "GET", &url, NULL, true, on_public_config);
 }
 
 static void find_toolbox(open_op *o) {
-  sbx_buf url;
-  if (o->session->toolbox != NULL) {
+  const sbx_session *session = o->steps.session;
+  if (session->toolbox != NULL)
     ask_directory(&o->steps);
-    return;
-  }
-  sbx__daytona_api_url(&url, o->session->config, o->session->id, "/toolbox-proxy-url");
-  sbx__daytona_send(&o->steps, o->session->config, "GET", &url, NULL, true, on_toolbox_url);
+  else
+    sbx__daytona_to_api(&o->steps, "GET", session->id, "/toolbox-proxy-url", on_toolbox_url);
 }
 
 /* ---- until it has started ------------------------------------------------------------------- */
@@ -272,16 +267,14 @@ static void fail_start(open_op *o, const sbx_json *sandbox) {
 }
 
 static void ask_start(open_op *o) {
-  sbx_buf url;
   o->start_asked = true;
-  sbx__daytona_api_url(&url, o->session->config, o->session->id, "/start");
-  sbx__daytona_send(&o->steps, o->session->config, "POST", &url, NULL, true, on_start_asked);
+  sbx__daytona_to_api(&o->steps, "POST", o->steps.session->id, "/start", on_start_asked);
 }
 
 /* One more look at it brought this. */
 static void go_on(open_op *o, const sbx_json *sandbox) {
   sbx_err err;
-  if (sbx__daytona_take(o->session, sandbox, &err) != SBX_OK) {
+  if (sbx__daytona_take(o->steps.session, sandbox, &err) != SBX_OK) {
     sbx_steps_finish(&o->steps, &err);
     return;
   }
@@ -290,7 +283,7 @@ static void go_on(open_op *o, const sbx_json *sandbox) {
     find_toolbox(o);
     return;
   case SBX__DAYTONA_HALTED:
-    if (o->session->config->attach != NULL && !o->start_asked)
+    if (o->steps.session->config->attach != NULL && !o->start_asked)
       ask_start(o);
     else if (o->start_asked && o->polls < QUICK_POLLS)
       poll_later(o); /* looks may be answered from a cache */
@@ -339,11 +332,9 @@ static void on_poll(sbx_steps *steps, sbx_http *reply) {
 }
 
 static void poll(sbx_steps *steps) {
-  open_op *o = open_of(steps);
-  const sbx_config *config = o->session->config;
-  sbx_buf url;
-  sbx__daytona_api_url(&url, config, o->session->id != NULL ? o->session->id : config->attach, "");
-  sbx__daytona_send(steps, config, "GET", &url, NULL, true, on_poll);
+  const sbx_session *session = steps->session;
+  const char *id = session->id != NULL ? session->id : session->config->attach;
+  sbx__daytona_to_api(steps, "GET", id, "", on_poll);
 }
 
 static void on_start_asked(sbx_steps *steps, sbx_http *reply) {
@@ -372,7 +363,7 @@ static void on_created(sbx_steps *steps, sbx_http *reply) {
     err.no_effect = false;
   }
   if (err.no_effect || (reply->status == 200 && sbx__daytona_is_page(reply)))
-    o->session->may_exist = false;
+    o->steps.session->may_exist = false;
   sbx_steps_finish(steps, &err);
 }
 
@@ -392,7 +383,7 @@ static int name_session(sbx_session *session, sbx_err *err) {
 }
 
 static void create(open_op *o) {
-  sbx_session *session = o->session;
+  sbx_session *session = o->steps.session;
   sbx_buf url, json;
   sbx_err err;
   if (name_session(session, &err) != SBX_OK) {
@@ -411,23 +402,21 @@ static void create(open_op *o) {
   sbx_json_end_object(&out);
   session->may_exist = true;
   sbx__daytona_api_url(&url, session->config, NULL, "");
-  sbx__daytona_send(&o->steps, session->config, "POST", &url, &json, false, on_created);
+  sbx__daytona_send(&o->steps, "POST", &url, &json, false, on_created);
 }
 
 sbx_op *sbx__daytona_open(sbx_session *session, sbx_op_done done, void *arg) {
-  sbx_steps *steps = sbx_steps_new(sizeof(open_op), session->config->loop, done, arg);
-  if (steps == NULL)
+  open_op *o = sbx_steps_new(sizeof *o, session, session->config->loop, done, arg);
+  if (o == NULL)
     return NULL;
-  open_op *o = open_of(steps);
-  o->session = session;
   o->pause_ms = POLL_MS;
   if (session->config->keyless) {
     sbx_err err;
     sbx_err_set(&err, SBX_EKEY, "daytona: " SBX__DAYTONA_NO_KEY);
-    sbx_steps_finish(steps, &err);
+    sbx_steps_finish(&o->steps, &err);
   } else if (session->config->attach != NULL)
-    poll(steps);
+    poll(&o->steps);
   else
     create(o);
-  return &steps->op;
+  return &o->steps.op;
 }

@@ -48,8 +48,9 @@ int sbx__daytona_tool_url(sbx_buf *out, const sbx_session *session, const char *
   return out->error;
 }
 
-void sbx__daytona_send(sbx_steps *steps, const sbx_config *config, const char *method, sbx_buf *url,
-                       sbx_buf *json, bool repeatable, sbx_steps_reply on_reply) {
+void sbx__daytona_send(sbx_steps *steps, const char *method, sbx_buf *url, sbx_buf *json,
+                       bool repeatable, sbx_steps_reply on_reply) {
+  const sbx_config *config = steps->session->config;
   int code = url->error;
   if (code == SBX_OK && json != NULL)
     code = json->error;
@@ -69,6 +70,13 @@ void sbx__daytona_send(sbx_steps *steps, const sbx_config *config, const char *m
   sbx_buf_deinit(url);
   if (json != NULL)
     sbx_buf_deinit(json);
+}
+
+void sbx__daytona_to_api(sbx_steps *steps, const char *method, const char *id, const char *rest,
+                         sbx_steps_reply on_reply) {
+  sbx_buf url;
+  sbx__daytona_api_url(&url, steps->session->config, id, rest);
+  sbx__daytona_send(steps, method, &url, NULL, true, on_reply);
 }
 
 /* ---- refusals ------------------------------------------------------------------------------- */

@@ -97,19 +97,9 @@ void sbx__e2b_append_path(sbx_buf *out, sbx_slice path);
 /* ---- requests ------------------------------------------------------------------------------- */
 
 typedef struct sbx__e2b_request {
-  const char *method;
+  sbx_http_request http;    /* without `url` and `headers` */
   sbx_slice path;           /* encoded, with its query */
-  const char *content_type; /* of `body` or `take_body` */
-  sbx_slice body;
-  sbx_buf *take_body;
-  const sbx_http_part *parts;
-  size_t part_count;
-  bool repeatable;
-  uint64_t timeout_ms; /* 0: the default of core/http */
-  size_t max_bytes;
-  int (*on_head)(void *consumer, int status, const sbx_headers *headers, sbx_err *err);
-  int (*on_bytes)(void *consumer, sbx_slice bytes, sbx_err *err);
-  void *consumer;
+  const char *content_type; /* of the body */
   /* Into a sandbox only: */
   int port;          /* 0: SBX__E2B_ENVD_PORT */
   bool as_root;      /* else as the template's default user */
@@ -118,24 +108,10 @@ typedef struct sbx__e2b_request {
   uint64_t limit_ms; /* of that; 0: none */
 } sbx__e2b_request;
 
-/* An operation of a session: requests to either host, or other operations, one after the other. */
-typedef struct sbx__e2b_op {
-  sbx_steps steps;      /* `steps.request` is what is in flight */
-  sbx_session *session; /* not touched after the finish */
-} sbx__e2b_op;
-
-/* `size` is that of the struct that begins with an sbx__e2b_op; zeroed. NULL: out of memory. */
-void *sbx__e2b_op_new(size_t size, sbx_session *session, sbx_op_done done, void *arg);
-/* Waits for another operation, whose `done` must set `steps.request` to NULL; NULL finishes with
- * SBX_ENOMEM. */
-void sbx__e2b_op_wait(sbx__e2b_op *op, sbx_op *child);
-
-void sbx__e2b_to_api(sbx__e2b_op *op, const sbx__e2b_request *request, sbx_steps_reply on_reply);
-void sbx__e2b_to_sandbox(sbx__e2b_op *op, const sbx__e2b_request *request,
+/* Each finishes with the error that `take_body` may have. */
+void sbx__e2b_to_api(sbx_steps *steps, const sbx__e2b_request *request, sbx_steps_reply on_reply);
+void sbx__e2b_to_sandbox(sbx_steps *steps, const sbx__e2b_request *request,
                          sbx_steps_reply on_reply);
-/* First in an `on_reply` that has no use for a failed exchange: finishes with its error. False:
- * finished. */
-bool sbx__e2b_arrived(sbx__e2b_op *op, const sbx_http *reply);
 
 /* What an answer 502 from a sandbox's host says. */
 typedef enum sbx__e2b_bad_gateway {

@@ -15,22 +15,23 @@
 enum { MAX_PATH = 1024, LOOK_AGAIN_MS = 2000 };
 
 typedef struct close_op {
-  sbx__e2b_op base;
+  sbx_steps steps;
   bool first_api;
   bool looked; /* once, and found nothing */
 } close_op;
 
 static void finish(close_op *c, const sbx_err *err) {
-  sbx_steps_finish(&c->base.steps, err);
+  sbx_steps_finish(&c->steps, err);
 }
 
 static void send_request(close_op *c, const char *method, const sbx_buf *path,
                          sbx_steps_reply on_reply) {
-  sbx__e2b_request request = {.method = method, .path = sbx_buf_slice(path), .repeatable = true};
+  sbx__e2b_request request = {
+      .http.method = method, .path = sbx_buf_slice(path), .http.repeatable = true};
   if (path->error == SBX_OK)
-    sbx__e2b_to_api(&c->base, &request, on_reply);
+    sbx__e2b_to_api(&c->steps, &request, on_reply);
   else
-    sbx_steps_finish_code(&c->base.steps, path->error);
+    sbx_steps_finish_code(&c->steps, path->error);
 }
 
 /* ---- delete --------------------------------------------------------------------------------- */
@@ -45,9 +46,9 @@ static bool is_deleted(const sbx_http *http) {
 
 static void on_deleted(sbx_steps *steps, sbx_http *http) {
   close_op *c = (close_op *)(void *)steps;
-  sbx_session *session = c->base.session;
+  sbx_session *session = c->steps.session;
   sbx_err err;
-  if (!sbx__e2b_arrived(&c->base, http))
+  if (!sbx_steps_arrived(steps, http))
     return;
   if (!is_deleted(http)) {
     sbx__e2b_api_error(http, "delete", &err);
@@ -95,10 +96,10 @@ static void on_time(sbx_steps *steps) {
 static void found_nothing(close_op *c) {
   if (!c->looked) {
     c->looked = true;
-    sbx_steps_wait(&c->base.steps, LOOK_AGAIN_MS, on_time);
+    sbx_steps_wait(&c->steps, LOOK_AGAIN_MS, on_time);
     return;
   }
-  c->base.session->may_exist = false;
+  c->steps.session->may_exist = false;
   finish(c, NULL);
 }
 
@@ -111,7 +112,7 @@ static void take_list(close_op *c, sbx_slice body) {
     rc = sbx_err_set(&err, SBX_EPROTO, "e2b: list: unexpected answer: it is no array");
   if (rc != SBX_OK)
     finish(c, &err);
-  else if (find(sbx_json_root(doc), c->base.session, &id))
+  else if (find(sbx_json_root(doc), c->steps.session, &id))
     send_delete(c, id);
   else
     found_nothing(c);
@@ -121,7 +122,7 @@ static void take_list(close_op *c, sbx_slice body) {
 static void on_listed(sbx_steps *steps, sbx_http *http) {
   close_op *c = (close_op *)(void *)steps;
   sbx_err err;
-  if (!sbx__e2b_arrived(&c->base, http))
+  if (!sbx_steps_arrived(steps, http))
     return;
   if (http->status == 200) {
     take_list(c, sbx_buf_slice(&http->body));
@@ -138,7 +139,7 @@ static void look(close_op *c) {
   sbx_buf path, metadata;
   sbx_buf_init(&path, MAX_PATH);
   sbx_buf_init(&metadata, MAX_PATH);
-  sbx_buf_appendf(&metadata, SBX__E2B_TAG_NAME "=%s", c->base.session->tag);
+  sbx_buf_appendf(&metadata, SBX__E2B_TAG_NAME "=%s", c->steps.session->tag);
   sbx_buf_append_str(&path, c->first_api ? "/sandboxes" : "/v2/sandboxes");
   sbx_url_append_query(&path, sbx_slice_str("metadata"), sbx_buf_slice(&metadata));
   send_request(c, "GET", &path, on_listed);
@@ -149,7 +150,7 @@ static void look(close_op *c) {
 /* ---- close ---------------------------------------------------------------------------------- */
 
 sbx_op *sbx__e2b_close(sbx_session *session, sbx_op_done done, void *arg) {
-  close_op *c = sbx__e2b_op_new(sizeof *c, session, done, arg);
+  close_op *c = sbx_steps_new(sizeof *c, session, session->config->loop, done, arg);
   if (c == NULL)
     return NULL;
   c->first_api = sbx__e2b_has_first_api_only(session->config);
@@ -160,5 +161,5 @@ sbx_op *sbx__e2b_close(sbx_session *session, sbx_op_done done, void *arg) {
     look(c);
   else
     finish(c, NULL);
-  return &c->base.steps.op;
+  return &c->steps.op;
 }

@@ -17,7 +17,7 @@
 enum { MAX_REQUEST = 64 * 1024 * 1024, MAX_LINE = 64 * 1024 * 1024, RESTART_MS = 5000 };
 
 typedef struct code_op {
-  sbx__e2b_op base; /* it waits for the context, the reply, or the restart */
+  sbx_steps steps; /* it waits for the context, the reply, or the restart */
   sbx_exec_status *status;
   sbx_language language;
   char *context;   /* id; NULL: the default one */
@@ -34,7 +34,7 @@ typedef struct code_op {
 static void let_go(code_op *x) {
   sbx_timer_stop(&x->limit);
   if (x->keeps_alive)
-    sbx__e2b_life_leave(x->base.session);
+    sbx__e2b_life_leave(x->steps.session);
   x->keeps_alive = false;
 }
 
@@ -42,7 +42,7 @@ static void let_go(code_op *x) {
 static void finish(code_op *x, const sbx_err *err) {
   let_go(x);
   sbx__e2b_cell_finish(&x->cell);
-  sbx_steps_finish(&x->base.steps, err);
+  sbx_steps_finish(&x->steps, err);
 }
 
 static void fail(code_op *x, int code, const char *text) {
@@ -72,14 +72,14 @@ bool sbx__e2b_is_code(const sbx_op *op) {
 
 static void on_limit_restarted(sbx_op *op, void *arg) {
   code_op *x = arg;
-  x->base.steps.request = NULL;
+  x->steps.request = NULL;
   x->status->tree_gone = op->err.code == SBX_OK;
   finish(x, NULL);
 }
 
 static void on_limit(sbx_timer *timer) {
   code_op *x = (code_op *)(void *)((char *)timer - offsetof(code_op, limit));
-  sbx_op_drop(&x->base.steps.request, SBX_ECANCELED);
+  sbx_op_drop(&x->steps.request, SBX_ECANCELED);
   x->status->limit_kept = true;
   if (!x->sent) {
     x->status->tree_gone = true;
@@ -87,32 +87,32 @@ static void on_limit(sbx_timer *timer) {
     return;
   }
   sbx_op *restart =
-      sbx__e2b_context_restart(x->base.session, x->context, x->language, on_limit_restarted, x);
+      sbx__e2b_context_restart(x->steps.session, x->context, x->language, on_limit_restarted, x);
   if (restart != NULL)
     sbx_op_set_deadline(restart, RESTART_MS);
-  sbx__e2b_op_wait(&x->base, restart);
-  if (x->base.steps.op.finished)
+  sbx_steps_wait_for(&x->steps, restart);
+  if (x->steps.op.finished)
     let_go(x);
 }
 
 /* Nothing runs that would have to be killed. */
 static sbx_op *nothing_to_kill(sbx_session *session, sbx_op_done done, void *arg) {
-  sbx__e2b_op *op = sbx__e2b_op_new(sizeof *op, session, done, arg);
-  if (op == NULL)
+  sbx_steps *steps = sbx_steps_new(sizeof *steps, session, session->config->loop, done, arg);
+  if (steps == NULL)
     return NULL;
-  sbx_steps_finish(&op->steps, NULL);
-  return &op->steps.op;
+  sbx_steps_finish(steps, NULL);
+  return &steps->op;
 }
 
 /* The stream ends now, and with it the op; the restart says whether the code did. */
 sbx_op *sbx__e2b_code_kill(sbx_session *session, sbx_op *op, sbx_op_done done, void *arg) {
   code_op *x = (code_op *)(void *)op;
-  bool running = x->sent && !x->cell.ended && !x->base.steps.op.finished;
+  bool running = x->sent && !x->cell.ended && !x->steps.op.finished;
   sbx_op *restart = running ? sbx__e2b_context_restart(session, x->context, x->language, done, arg)
                             : nothing_to_kill(session, done, arg);
-  if (restart == NULL || x->base.steps.op.finished || x->cell.ended)
+  if (restart == NULL || x->steps.op.finished || x->cell.ended)
     return restart;
-  sbx_op_drop(&x->base.steps.request, SBX_ECANCELED);
+  sbx_op_drop(&x->steps.request, SBX_ECANCELED);
   x->status->outcome = SBX_SIGNALLED;
   x->status->signal_number = 9;
   x->status->signal_name = "SIGKILL";
@@ -136,10 +136,10 @@ static int on_bytes(void *arg, sbx_slice bytes, sbx_err *err) {
 static void take_status(code_op *x, const sbx_http *http) {
   sbx_err err;
   sbx_slice body = sbx_buf_slice(&http->body);
-  sbx__e2b_sandbox_error(x->base.session, http, "code", &err);
+  sbx__e2b_sandbox_error(x->steps.session, http, "code", &err);
   x->status->started = http->status >= 500 && !err.no_effect;
   if (http->status == 404 && x->context != NULL)
-    sbx__e2b_context_forget(x->base.session, x->context);
+    sbx__e2b_context_forget(x->steps.session, x->context);
   if (http->status == 502 && sbx__e2b_read_502(body) == SBX__E2B_NO_PORT)
     sbx_err_append(&err, "; if the template has no interpreter, say interpreter: false");
   finish(x, &err);
@@ -228,25 +228,22 @@ static void end_request(code_op *x) {
 static void send_request(code_op *x) {
   x->sent = true;
   end_request(x);
-  sbx__e2b_request request = {.method = "POST",
+  sbx__e2b_request request = {.http.method = "POST",
                               .path = sbx_slice_str("/execute"),
                               .content_type = "application/json",
-                              .take_body = &x->request,
-                              .timeout_ms = SBX_NO_TIMEOUT,
-                              .on_bytes = on_bytes,
-                              .consumer = x,
+                              .http.take_body = &x->request,
+                              .http.timeout_ms = SBX_NO_TIMEOUT,
+                              .http.on_bytes = on_bytes,
+                              .http.consumer = x,
                               .port = SBX__E2B_CODE_PORT};
-  if (x->request.error == SBX_OK)
-    sbx__e2b_to_sandbox(&x->base, &request, on_reply_end);
-  else
-    sbx_steps_finish_code(&x->base.steps, x->request.error);
-  if (x->base.steps.op.finished)
+  sbx__e2b_to_sandbox(&x->steps, &request, on_reply_end);
+  if (x->steps.op.finished)
     let_go(x);
 }
 
 static void on_context(sbx_op *op, void *arg) {
   code_op *x = arg;
-  x->base.steps.request = NULL;
+  x->steps.request = NULL;
   if (op->err.code == SBX_OK)
     send_request(x);
   else
@@ -254,7 +251,7 @@ static void on_context(sbx_op *op, void *arg) {
 }
 
 static void begin(code_op *x, const sbx_exec_spec *spec) {
-  sbx_session *session = x->base.session;
+  sbx_session *session = x->steps.session;
   x->keeps_alive = sbx__e2b_life_enter(session, spec->timeout_ms);
   if (spec->timeout_ms != SBX_NO_TIMEOUT)
     sbx_timer_start(&x->limit, spec->timeout_ms);
@@ -262,19 +259,19 @@ static void begin(code_op *x, const sbx_exec_spec *spec) {
     send_request(x);
     return;
   }
-  sbx__e2b_op_wait(&x->base, sbx__e2b_context_wait(session, spec, &x->context, on_context, x));
-  if (x->base.steps.op.finished)
+  sbx_steps_wait_for(&x->steps, sbx__e2b_context_wait(session, spec, &x->context, on_context, x));
+  if (x->steps.op.finished)
     let_go(x);
 }
 
 sbx_op *sbx__e2b_code(sbx_session *session, const sbx_exec_spec *spec, sbx_output *out,
                       sbx_exec_status *status, sbx_op_done done, void *arg) {
   sbx_err err;
-  code_op *x = sbx__e2b_op_new(sizeof *x, session, done, arg);
+  code_op *x = sbx_steps_new(sizeof *x, session, session->config->loop, done, arg);
   if (x == NULL)
     return NULL;
-  x->base.steps.ending = on_ending;
-  x->base.steps.release = release;
+  x->steps.ending = on_ending;
+  x->steps.release = release;
   x->status = status;
   x->language = spec->language;
   sbx_buf_init(&x->request, MAX_REQUEST);
@@ -287,6 +284,6 @@ sbx_op *sbx__e2b_code(sbx_session *session, const sbx_exec_spec *spec, sbx_outpu
   if (rc == SBX_OK)
     begin(x, spec);
   else
-    sbx_steps_finish(&x->base.steps, &err);
-  return &x->base.steps.op;
+    sbx_steps_finish(&x->steps, &err);
+  return &x->steps.op;
 }

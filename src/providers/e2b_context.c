@@ -20,7 +20,7 @@ enum { MAX_PATH = 1024, MAX_BODY = 64 * 1024, MAX_ID = 256, CREATE_MS = 60 * 100
 #define HOME "/home/user/"
 
 typedef struct wait_op {
-  sbx__e2b_op base;
+  sbx_steps steps;
   char **id;
   struct wait_op *next;
 } wait_op;
@@ -112,7 +112,7 @@ static void finish_wait(wait_op *w, const sbx__e2b_context *c) {
   *w->id = sbx_strndup(c->id, strlen(c->id));
   if (*w->id == NULL)
     sbx_err_set(&err, SBX_ENOMEM, NULL);
-  sbx_steps_finish(&w->base.steps, *w->id == NULL ? &err : NULL);
+  sbx_steps_finish(&w->steps, *w->id == NULL ? &err : NULL);
 }
 
 /* `err` NULL: it has its id now. */
@@ -123,7 +123,7 @@ static void release_waiters(sbx__e2b_context *c, const sbx_err *err) {
     if (err == NULL)
       finish_wait(w, c);
     else
-      sbx_steps_finish(&w->base.steps, err);
+      sbx_steps_finish(&w->steps, err);
   }
 }
 
@@ -142,18 +142,18 @@ static int take_id(sbx__e2b_context *c, sbx_slice body, sbx_err *err) {
 }
 
 typedef struct make_op {
-  sbx__e2b_op base;
+  sbx_steps steps;
   sbx__e2b_context *context;
 } make_op;
 
 static void on_make_reply(sbx_steps *steps, sbx_http *reply) {
   make_op *m = (make_op *)(void *)steps;
   sbx_err err;
-  if (!sbx__e2b_arrived(&m->base, reply))
+  if (!sbx_steps_arrived(steps, reply))
     return;
   int rc = reply->status == 200
                ? take_id(m->context, sbx_buf_slice(&reply->body), &err)
-               : sbx__e2b_sandbox_error(m->base.session, reply, "new context", &err);
+               : sbx__e2b_sandbox_error(m->steps.session, reply, "new context", &err);
   sbx_steps_finish(steps, rc == SBX_OK ? NULL : &err);
 }
 
@@ -187,10 +187,10 @@ static void put_cwd(sbx_json_out *out, const sbx__e2b_context *c) {
 static void make(sbx__e2b_context *c) {
   sbx_buf body;
   sbx_json_out out;
-  make_op *m = sbx__e2b_op_new(sizeof *m, c->session, on_made, c);
+  make_op *m = sbx_steps_new(sizeof *m, c->session, c->session->config->loop, on_made, c);
   if (m == NULL)
     return;
-  c->making = &m->base.steps.op;
+  c->making = &m->steps.op;
   m->context = c;
   sbx_buf_init(&body, MAX_BODY);
   sbx_json_out_init(&out, &body);
@@ -199,16 +199,13 @@ static void make(sbx__e2b_context *c) {
   sbx_json_put_string(&out, sbx_slice_str(sbx__e2b_language(c->language)));
   put_cwd(&out, c);
   sbx_json_end_object(&out);
-  sbx__e2b_request request = {.method = "POST",
+  sbx__e2b_request request = {.http.method = "POST",
                               .path = sbx_slice_str("/contexts"),
                               .content_type = "application/json",
-                              .take_body = &body,
-                              .timeout_ms = CREATE_MS,
+                              .http.take_body = &body,
+                              .http.timeout_ms = CREATE_MS,
                               .port = SBX__E2B_CODE_PORT};
-  if (body.error == SBX_OK)
-    sbx__e2b_to_sandbox(&m->base, &request, on_make_reply);
-  else
-    sbx_steps_finish_code(&m->base.steps, body.error);
+  sbx__e2b_to_sandbox(&m->steps, &request, on_make_reply);
   sbx_buf_deinit(&body);
 }
 
@@ -217,7 +214,7 @@ static void make(sbx__e2b_context *c) {
 static void on_wait_ending(sbx_steps *steps, int reason) {
   wait_op *w = (wait_op *)(void *)steps;
   (void)reason;
-  for (sbx__e2b_context *c = w->base.session->contexts; c != NULL; c = c->next) {
+  for (sbx__e2b_context *c = w->steps.session->contexts; c != NULL; c = c->next) {
     wait_op **at = &c->waiters;
     while (*at != NULL && *at != w)
       at = &(*at)->next;
@@ -242,38 +239,38 @@ static sbx__e2b_context *find_or_make(sbx_session *session, const sbx_exec_spec 
 
 sbx_op *sbx__e2b_context_wait(sbx_session *session, const sbx_exec_spec *spec, char **id,
                               sbx_op_done done, void *arg) {
-  wait_op *w = sbx__e2b_op_new(sizeof *w, session, done, arg);
+  wait_op *w = sbx_steps_new(sizeof *w, session, session->config->loop, done, arg);
   if (w == NULL)
     return NULL;
-  w->base.steps.ending = on_wait_ending;
+  w->steps.ending = on_wait_ending;
   w->id = id;
   sbx__e2b_context *c = find_or_make(session, spec);
   if (c == NULL) {
-    sbx_steps_finish_code(&w->base.steps, SBX_ENOMEM);
+    sbx_steps_finish_code(&w->steps, SBX_ENOMEM);
   } else if (c->id != NULL) {
     finish_wait(w, c);
   } else {
     w->next = c->waiters;
     c->waiters = w;
   }
-  return &w->base.steps.op;
+  return &w->steps.op;
 }
 
 /* ---- restart -------------------------------------------------------------------------------- */
 
 typedef struct restart_op {
-  sbx__e2b_op base;
+  sbx_steps steps;
   const char *language;
 } restart_op;
 
 static void on_restarted(sbx_steps *steps, sbx_http *http) {
   restart_op *r = (restart_op *)(void *)steps;
   sbx_err err;
-  if (!sbx__e2b_arrived(&r->base, http))
+  if (!sbx_steps_arrived(steps, http))
     return;
   bool done = http->status == 200;
   if (!done)
-    sbx__e2b_sandbox_error(r->base.session, http, "restart the context", &err);
+    sbx__e2b_sandbox_error(r->steps.session, http, "restart the context", &err);
   sbx_steps_finish(steps, done ? NULL : &err);
 }
 
@@ -283,14 +280,14 @@ static void send_restart(restart_op *r, sbx_slice id) {
   sbx_buf_append_str(&path, "/contexts");
   sbx_url_append_segment(&path, id);
   sbx_buf_append_str(&path, "/restart");
-  sbx__e2b_request request = {.method = "POST",
+  sbx__e2b_request request = {.http.method = "POST",
                               .path = sbx_buf_slice(&path),
-                              .repeatable = true,
+                              .http.repeatable = true,
                               .port = SBX__E2B_CODE_PORT};
   if (path.error == SBX_OK)
-    sbx__e2b_to_sandbox(&r->base, &request, on_restarted);
+    sbx__e2b_to_sandbox(&r->steps, &request, on_restarted);
   else
-    sbx_steps_finish_code(&r->base.steps, path.error);
+    sbx_steps_finish_code(&r->steps, path.error);
   sbx_buf_deinit(&path);
 }
 
@@ -309,7 +306,7 @@ static bool find_default(const restart_op *r, const sbx_json *list, sbx_slice *i
        v = sbx_json_next(list, v, NULL)) {
     if (sbx_json_string(sbx_json_get(v, "language"), &language) &&
         sbx_slice_eq_str(language, r->language) && sbx_json_string(sbx_json_get(v, "id"), id) &&
-        !is_ours(r->base.session, *id))
+        !is_ours(r->steps.session, *id))
       return true;
   }
   return false;
@@ -320,10 +317,10 @@ static void on_contexts(sbx_steps *steps, sbx_http *http) {
   sbx_json_doc *doc = NULL;
   sbx_slice id;
   sbx_err err;
-  if (!sbx__e2b_arrived(&r->base, http))
+  if (!sbx_steps_arrived(steps, http))
     return;
   if (http->status != 200) {
-    sbx__e2b_sandbox_error(r->base.session, http, "list the contexts", &err);
+    sbx__e2b_sandbox_error(r->steps.session, http, "list the contexts", &err);
     sbx_steps_finish(steps, &err);
     return;
   }
@@ -339,18 +336,18 @@ static void on_contexts(sbx_steps *steps, sbx_http *http) {
 
 sbx_op *sbx__e2b_context_restart(sbx_session *session, const char *id, sbx_language language,
                                  sbx_op_done done, void *arg) {
-  restart_op *r = sbx__e2b_op_new(sizeof *r, session, done, arg);
+  restart_op *r = sbx_steps_new(sizeof *r, session, session->config->loop, done, arg);
   if (r == NULL)
     return NULL;
   r->language = sbx__e2b_language(language);
   if (id != NULL) {
     send_restart(r, sbx_slice_of(id, strlen(id)));
-    return &r->base.steps.op;
+    return &r->steps.op;
   }
-  sbx__e2b_request request = {.method = "GET",
+  sbx__e2b_request request = {.http.method = "GET",
                               .path = sbx_slice_str("/contexts"),
-                              .repeatable = true,
+                              .http.repeatable = true,
                               .port = SBX__E2B_CODE_PORT};
-  sbx__e2b_to_sandbox(&r->base, &request, on_contexts);
-  return &r->base.steps.op;
+  sbx__e2b_to_sandbox(&r->steps, &request, on_contexts);
+  return &r->steps.op;
 }

@@ -25,7 +25,7 @@ typedef struct stream_end {
 } stream_end;
 
 struct exec_op {
-  sbx__e2b_op base; /* it waits for the process, or for the kill */
+  sbx_steps steps; /* it waits for the process, or for the kill */
   sbx_op *uploads[2];
   sbx__e2b_command command;
   char token[SBX__E2B_TOKEN_LEN + 1];
@@ -48,7 +48,7 @@ static void let_go(exec_op *x) {
     *x->killer = NULL;
   x->killer = NULL;
   if (x->keeps_alive)
-    sbx__e2b_life_leave(x->base.session);
+    sbx__e2b_life_leave(x->steps.session);
   x->keeps_alive = false;
   for (size_t i = 0; i < 2; i++)
     sbx_op_drop(&x->uploads[i], SBX_ECANCELED);
@@ -56,11 +56,11 @@ static void let_go(exec_op *x) {
 
 static void finish(exec_op *x, const sbx_err *err) {
   let_go(x);
-  sbx_steps_finish(&x->base.steps, err);
+  sbx_steps_finish(&x->steps, err);
 }
 
 static bool is_running(const exec_op *x) {
-  return x->started_at_ms != 0 && !x->status->limit_kept && x->base.steps.request != NULL;
+  return x->started_at_ms != 0 && !x->status->limit_kept && x->steps.request != NULL;
 }
 
 static void on_ending(sbx_steps *steps, int reason) {
@@ -85,7 +85,7 @@ static bool both_lines_came(const exec_op *x) {
 
 static void on_tree_killed(sbx_op *op, void *arg) {
   exec_op *x = arg;
-  x->base.steps.request = NULL;
+  x->steps.request = NULL;
   x->status->tree_gone = op->err.code == SBX_OK;
   finish(x, NULL);
 }
@@ -95,8 +95,9 @@ static void on_tree_killed(sbx_op *op, void *arg) {
 static void end_tree(exec_op *x, int64_t pid) {
   x->status->limit_kept = true;
   x->killed = true;
-  sbx__e2b_op_wait(&x->base, sbx__e2b_kill_tree(x->base.session, x->token, pid, on_tree_killed, x));
-  if (x->base.steps.op.finished)
+  sbx_steps_wait_for(&x->steps,
+                     sbx__e2b_kill_tree(x->steps.session, x->token, pid, on_tree_killed, x));
+  if (x->steps.op.finished)
     let_go(x);
 }
 
@@ -131,7 +132,7 @@ static bool ended_by_limit(const exec_op *x, const sbx__e2b_end *end) {
 static void on_process_done(sbx_op *op, void *arg) {
   exec_op *x = arg;
   const sbx__e2b_end *end = sbx__e2b_process_end(op);
-  x->base.steps.request = NULL;
+  x->steps.request = NULL;
   x->status->started = end->may_have_run;
   sbx__e2b_trailer_end(&x->streams[0].trailer);
   sbx__e2b_trailer_end(&x->streams[1].trailer);
@@ -154,14 +155,14 @@ static void on_clean_bytes(void *arg, sbx_slice bytes) {
 static void on_output(void *arg, sbx_stream stream, sbx_slice bytes) {
   exec_op *x = arg;
   sbx__e2b_trailer_feed(&x->streams[stream].trailer, bytes);
-  if (both_lines_came(x) && !x->drain.armed && !x->base.steps.op.finished)
+  if (both_lines_came(x) && !x->drain.armed && !x->steps.op.finished)
     sbx_timer_start(&x->drain, DRAIN_MS);
 }
 
 static void on_drain(sbx_timer *timer) {
   exec_op *x = (exec_op *)(void *)((char *)timer - offsetof(exec_op, drain));
   if (is_running(x))
-    sbx__e2b_process_leave(x->base.steps.request);
+    sbx__e2b_process_leave(x->steps.request);
   else if (x->started_at_ms == 0)
     end_unstarted(x);
 }
@@ -169,13 +170,13 @@ static void on_drain(sbx_timer *timer) {
 /* ---- start ---------------------------------------------------------------------------------- */
 
 static void run(exec_op *x) {
-  sbx_session *session = x->base.session;
+  sbx_session *session = x->steps.session;
   sbx__e2b_process_spec spec = {
       .request = &x->command.request, .limit_ms = x->limit_ms, .on_output = on_output};
   x->started_at_ms = sbx_now_ms();
   x->keeps_alive = sbx__e2b_life_enter(session, x->limit_ms);
-  sbx__e2b_op_wait(&x->base, sbx__e2b_process(session, &spec, on_process_done, x));
-  if (x->base.steps.op.finished)
+  sbx_steps_wait_for(&x->steps, sbx__e2b_process(session, &spec, on_process_done, x));
+  if (x->steps.op.finished)
     let_go(x);
 }
 
@@ -185,7 +186,7 @@ static void on_uploaded(sbx_op *op, void *arg) {
     if (x->uploads[i] == op)
       x->uploads[i] = NULL;
   }
-  if (x->base.steps.op.finished)
+  if (x->steps.op.finished)
     return;
   if (op->err.code != SBX_OK)
     finish(x, &op->err);
@@ -202,7 +203,7 @@ static int upload(exec_op *x, sbx_err *err) {
     const sbx__e2b_upload *file = &x->command.uploads[i];
     if (file->path[0] == '\0')
       continue;
-    x->uploads[i] = sbx__e2b_upload_file(x->base.session, file, on_uploaded, x);
+    x->uploads[i] = sbx__e2b_upload_file(x->steps.session, file, on_uploaded, x);
     if (x->uploads[i] == NULL)
       return sbx_err_set(err, SBX_ENOMEM, NULL);
     any = true;
@@ -215,11 +216,11 @@ static int upload(exec_op *x, sbx_err *err) {
 sbx_op *sbx__e2b_exec(sbx_session *session, const sbx_exec_spec *spec, sbx_output *out,
                       sbx_exec_status *status, sbx_op_done done, void *arg) {
   sbx_err err;
-  exec_op *x = sbx__e2b_op_new(sizeof *x, session, done, arg);
+  exec_op *x = sbx_steps_new(sizeof *x, session, session->config->loop, done, arg);
   if (x == NULL)
     return NULL;
-  x->base.steps.ending = on_ending;
-  x->base.steps.release = release;
+  x->steps.ending = on_ending;
+  x->steps.release = release;
   x->out = out;
   x->status = status;
   x->limit_ms = spec->timeout_ms;
@@ -237,7 +238,7 @@ sbx_op *sbx__e2b_exec(sbx_session *session, const sbx_exec_spec *spec, sbx_outpu
     rc = upload(x, &err);
   if (rc != SBX_OK)
     finish(x, &err);
-  return &x->base.steps.op;
+  return &x->steps.op;
 }
 
 /* ---- the killer's side ---------------------------------------------------------------------- */
@@ -246,7 +247,7 @@ const char *sbx__e2b_exec_begin_kill(sbx_op *op, sbx_op **killer, int64_t *pid) 
   exec_op *x = (exec_op *)(void *)op;
   *pid = x->started_at_ms == 0 ? -1 : 0;
   if (is_running(x))
-    *pid = sbx__e2b_process_end(x->base.steps.request)->pid;
+    *pid = sbx__e2b_process_end(x->steps.request)->pid;
   x->killed = true;
   x->killer = killer;
   return x->token;

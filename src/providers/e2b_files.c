@@ -50,7 +50,7 @@ static int file_error(const sbx_session *session, const sbx_http *http, const ch
 
 /* An op that remembers its path, for messages. */
 typedef struct file_op {
-  sbx__e2b_op base;
+  sbx_steps steps;
   char *path;
   sbx_buf *out; /* get */
 } file_op;
@@ -61,12 +61,13 @@ static void release_file(sbx_steps *steps) {
 
 static file_op *file_new(sbx_session *session, sbx_slice path, sbx_op_done done, void *arg) {
   char *copy = sbx_strndup(path.ptr, path.len);
-  file_op *f = copy != NULL ? sbx__e2b_op_new(sizeof *f, session, done, arg) : NULL;
+  file_op *f =
+      copy != NULL ? sbx_steps_new(sizeof *f, session, session->config->loop, done, arg) : NULL;
   if (f == NULL) {
     sbx_free(copy);
     return NULL;
   }
-  f->base.steps.release = release_file;
+  f->steps.release = release_file;
   f->path = copy;
   return f;
 }
@@ -77,8 +78,8 @@ static sbx_slice path_of(const file_op *f) {
 
 static void finish_badly(file_op *f, const sbx_http *reply, const char *verb) {
   sbx_err err;
-  file_error(f->base.session, reply, verb, path_of(f), &err);
-  sbx_steps_finish(&f->base.steps, &err);
+  file_error(f->steps.session, reply, verb, path_of(f), &err);
+  sbx_steps_finish(&f->steps, &err);
 }
 
 /* Sends `request` to the address of the file. */
@@ -86,15 +87,15 @@ static void send_request(file_op *f, sbx__e2b_request *request, sbx_steps_reply 
   sbx_buf address;
   sbx_err err;
   sbx_buf_init(&address, MAX_URL);
-  append_address(&address, f->base.session, path_of(f));
+  append_address(&address, f->steps.session, path_of(f));
   request->path = sbx_buf_slice(&address);
   if (address.error == SBX_OK) {
-    sbx__e2b_to_sandbox(&f->base, request, on_reply);
+    sbx__e2b_to_sandbox(&f->steps, request, on_reply);
   } else if (address.error == SBX_ETOOBIG) {
     sbx_err_set(&err, SBX_EINVAL, "e2b: the path is too long");
-    sbx_steps_finish(&f->base.steps, &err);
+    sbx_steps_finish(&f->steps, &err);
   } else {
-    sbx_steps_finish_code(&f->base.steps, address.error);
+    sbx_steps_finish_code(&f->steps, address.error);
   }
   sbx_buf_deinit(&address);
 }
@@ -118,7 +119,7 @@ static int check_written(const file_op *f, sbx_slice body, sbx_err *err) {
 static void on_put(sbx_steps *steps, sbx_http *reply) {
   file_op *f = (file_op *)(void *)steps;
   sbx_err err;
-  if (!sbx__e2b_arrived(&f->base, reply))
+  if (!sbx_steps_arrived(steps, reply))
     return;
   if (reply->status != 200)
     finish_badly(f, reply, "write");
@@ -133,14 +134,15 @@ static void send_put(file_op *f, sbx_buf *content) {
                               .filename = sbx_slice_str("file"),
                               .content_type = sbx_slice_str("application/octet-stream"),
                               .content = sbx_buf_slice(content)};
-  sbx__e2b_request request = {.method = "POST", .repeatable = true, .timeout_ms = SBX_NO_TIMEOUT};
+  sbx__e2b_request request = {
+      .http.method = "POST", .http.repeatable = true, .http.timeout_ms = SBX_NO_TIMEOUT};
   /* Older daemons take only forms. */
-  if (f->base.session->envd_version >= SBX__E2B_VERSION(0, 5, 7)) {
+  if (f->steps.session->envd_version >= SBX__E2B_VERSION(0, 5, 7)) {
     request.content_type = "application/octet-stream";
-    request.take_body = content;
+    request.http.take_body = content;
   } else {
-    request.parts = &part;
-    request.part_count = 1;
+    request.http.parts = &part;
+    request.http.part_count = 1;
   }
   send_request(f, &request, on_put);
 }
@@ -157,9 +159,9 @@ static sbx_op *put(sbx_session *session, sbx_slice path, sbx_slice prefix, sbx_s
   if (sbx_buf_append_slice(&content, bytes) == SBX_OK)
     send_put(f, &content);
   else
-    sbx_steps_finish_code(&f->base.steps, content.error);
+    sbx_steps_finish_code(&f->steps, content.error);
   sbx_buf_deinit(&content);
-  return &f->base.steps.op;
+  return &f->steps.op;
 }
 
 sbx_op *sbx__e2b_put(sbx_session *session, sbx_slice path, sbx_slice bytes, sbx_op_done done,
@@ -201,7 +203,7 @@ static int on_get_bytes(void *arg, sbx_slice bytes, sbx_err *err) {
 
 static void on_got(sbx_steps *steps, sbx_http *reply) {
   file_op *f = (file_op *)(void *)steps;
-  if (!sbx__e2b_arrived(&f->base, reply))
+  if (!sbx_steps_arrived(steps, reply))
     return;
   if (reply->status == 200)
     sbx_steps_finish(steps, NULL);
@@ -215,14 +217,14 @@ sbx_op *sbx__e2b_get(sbx_session *session, sbx_slice path, sbx_buf *out, sbx_op_
   if (f == NULL)
     return NULL;
   f->out = out;
-  sbx__e2b_request request = {.method = "GET",
-                              .repeatable = true,
-                              .timeout_ms = SBX_NO_TIMEOUT,
-                              .on_head = on_get_head,
-                              .on_bytes = on_get_bytes,
-                              .consumer = f};
+  sbx__e2b_request request = {.http.method = "GET",
+                              .http.repeatable = true,
+                              .http.timeout_ms = SBX_NO_TIMEOUT,
+                              .http.on_head = on_get_head,
+                              .http.on_bytes = on_get_bytes,
+                              .http.consumer = f};
   send_request(f, &request, on_got);
-  return &f->base.steps.op;
+  return &f->steps.op;
 }
 
 /* ---- list ----------------------------------------------------------------------------------- */
@@ -230,7 +232,7 @@ sbx_op *sbx__e2b_get(sbx_session *session, sbx_slice path, sbx_buf *out, sbx_op_
 enum { MAX_LIST_BYTES = 256 * 1024 * 1024, MIN_LIST_BYTES = 1024 * 1024, ENTRY_BYTES = 8 * 1024 };
 
 typedef struct list_op {
-  sbx__e2b_op base;
+  sbx_steps steps;
   size_t max_entries;
   sbx_listing *out;
   size_t room;
@@ -305,10 +307,10 @@ static void on_listed(sbx_steps *steps, sbx_http *reply) {
   list_op *l = (list_op *)(void *)steps;
   sbx_json_doc *doc = NULL;
   sbx_err err;
-  if (!sbx__e2b_arrived(&l->base, reply))
+  if (!sbx_steps_arrived(steps, reply))
     return;
   if (reply->status != 200) {
-    sbx__e2b_sandbox_error(l->base.session, reply, "list", &err);
+    sbx__e2b_sandbox_error(l->steps.session, reply, "list", &err);
     sbx_steps_finish(steps, &err);
     return;
   }
@@ -329,25 +331,22 @@ static size_t most_bytes(size_t max_entries) {
 sbx_op *sbx__e2b_list(sbx_session *session, size_t max_entries, sbx_listing *out, sbx_op_done done,
                       void *arg) {
   sbx_buf body;
-  list_op *l = sbx__e2b_op_new(sizeof *l, session, done, arg);
+  list_op *l = sbx_steps_new(sizeof *l, session, session->config->loop, done, arg);
   if (l == NULL)
     return NULL;
   l->max_entries = max_entries;
   l->out = out;
   sbx_buf_init(&body, 64);
   sbx_buf_appendf(&body, "{\"path\":\"./\",\"depth\":%d}", LIST_DEPTH);
-  sbx__e2b_request request = {.method = "POST",
+  sbx__e2b_request request = {.http.method = "POST",
                               .path = sbx_slice_str("/filesystem.Filesystem/ListDir"),
                               .content_type = "application/json",
-                              .take_body = &body,
-                              .repeatable = true,
-                              .timeout_ms = SBX_NO_TIMEOUT,
-                              .max_bytes = most_bytes(max_entries),
+                              .http.take_body = &body,
+                              .http.repeatable = true,
+                              .http.timeout_ms = SBX_NO_TIMEOUT,
+                              .http.max_bytes = most_bytes(max_entries),
                               .rpc = true};
-  if (body.error == SBX_OK)
-    sbx__e2b_to_sandbox(&l->base, &request, on_listed);
-  else
-    sbx_steps_finish_code(&l->base.steps, body.error);
+  sbx__e2b_to_sandbox(&l->steps, &request, on_listed);
   sbx_buf_deinit(&body);
-  return &l->base.steps.op;
+  return &l->steps.op;
 }

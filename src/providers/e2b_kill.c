@@ -24,38 +24,35 @@ static void on_signal_reply(sbx_steps *steps, sbx_http *reply) {
 /* Nobody waits for the answer. */
 static void send_signal(sbx_session *session, int64_t pid) {
   sbx_buf body;
-  sbx__e2b_op *op = sbx__e2b_op_new(sizeof *op, session, NULL, NULL);
-  if (op == NULL)
+  sbx_steps *steps = sbx_steps_new(sizeof *steps, session, session->config->loop, NULL, NULL);
+  if (steps == NULL)
     return;
   sbx_buf_init(&body, MAX_BODY);
   sbx_buf_appendf(&body, "{\"process\":{\"pid\":%lld},\"signal\":\"SIGNAL_SIGKILL\"}",
                   (long long)pid);
-  sbx__e2b_request request = {.method = "POST",
+  sbx__e2b_request request = {.http.method = "POST",
                               .path = sbx_slice_str("/process.Process/SendSignal"),
                               .content_type = "application/json",
-                              .take_body = &body,
-                              .repeatable = true,
-                              .timeout_ms = KILLER_LIMIT_MS,
+                              .http.take_body = &body,
+                              .http.repeatable = true,
+                              .http.timeout_ms = KILLER_LIMIT_MS,
                               .rpc = true};
-  if (body.error == SBX_OK)
-    sbx__e2b_to_sandbox(op, &request, on_signal_reply);
-  else
-    sbx_steps_finish_code(&op->steps, body.error);
+  sbx__e2b_to_sandbox(steps, &request, on_signal_reply);
   sbx_buf_deinit(&body);
 }
 
 static void on_killer_done(sbx_op *op, void *arg) {
-  sbx__e2b_op *k = arg;
+  sbx_steps *steps = arg;
   const sbx__e2b_end *end = sbx__e2b_process_end(op);
   sbx_err err;
-  k->steps.request = NULL;
+  steps->request = NULL;
   if (op->err.code != SBX_OK) {
-    sbx_steps_finish(&k->steps, &op->err);
+    sbx_steps_finish(steps, &op->err);
   } else if (end->exited && end->exit_code == 0) {
-    sbx_steps_finish(&k->steps, NULL);
+    sbx_steps_finish(steps, NULL);
   } else {
     sbx_err_set(&err, SBX_EPROVIDER, "e2b: kill: some processes of the command could not be ended");
-    sbx_steps_finish(&k->steps, &err);
+    sbx_steps_finish(steps, &err);
   }
 }
 
@@ -63,27 +60,27 @@ sbx_op *sbx__e2b_kill_tree(sbx_session *session, const char *token, int64_t pid,
                            void *arg) {
   sbx_buf request;
   sbx_op *process = NULL;
-  sbx__e2b_op *k = sbx__e2b_op_new(sizeof *k, session, done, arg);
-  if (k == NULL)
+  sbx_steps *steps = sbx_steps_new(sizeof *steps, session, session->config->loop, done, arg);
+  if (steps == NULL)
     return NULL;
   if (sbx__e2b_command_killer(&request, token) == SBX_OK) {
     sbx__e2b_process_spec spec = {
         .request = &request, .as_root = true, .limit_ms = KILLER_LIMIT_MS};
-    process = sbx__e2b_process(session, &spec, on_killer_done, k);
+    process = sbx__e2b_process(session, &spec, on_killer_done, steps);
   }
   if (process != NULL)
     sbx_op_set_deadline(process, KILLER_DEADLINE_MS);
   sbx_buf_deinit(&request);
   if (pid > 0)
     send_signal(session, pid);
-  sbx__e2b_op_wait(k, process);
-  return &k->steps.op;
+  sbx_steps_wait_for(steps, process);
+  return &steps->op;
 }
 
 /* ---- the kill of an exec -------------------------------------------------------------------- */
 
 typedef struct kill_op {
-  sbx__e2b_op base;
+  sbx_steps steps;
   sbx_op *exec; /* NULL when it has ended */
   int64_t pid;
 } kill_op;
@@ -98,16 +95,16 @@ static void kill_now(sbx_steps *steps);
 
 static void on_tree_killed(sbx_op *op, void *arg) {
   kill_op *k = arg;
-  k->base.steps.request = NULL;
+  k->steps.request = NULL;
   if (op->err.code != SBX_OK) {
-    sbx_steps_finish(&k->base.steps, &op->err);
+    sbx_steps_finish(&k->steps, &op->err);
   } else if (k->exec != NULL && k->pid == 0) {
     /* It was asked to start, and may do so only now. */
-    sbx_steps_wait(&k->base.steps, AGAIN_MS, kill_now);
+    sbx_steps_wait(&k->steps, AGAIN_MS, kill_now);
   } else {
     if (k->exec != NULL)
       sbx__e2b_exec_tree_gone(k->exec);
-    sbx_steps_finish(&k->base.steps, NULL);
+    sbx_steps_finish(&k->steps, NULL);
   }
 }
 
@@ -118,15 +115,16 @@ static void kill_now(sbx_steps *steps) {
     return;
   }
   const char *token = sbx__e2b_exec_begin_kill(k->exec, &k->exec, &k->pid);
-  sbx__e2b_op_wait(&k->base, sbx__e2b_kill_tree(k->base.session, token, k->pid, on_tree_killed, k));
+  sbx_steps_wait_for(&k->steps,
+                     sbx__e2b_kill_tree(k->steps.session, token, k->pid, on_tree_killed, k));
 }
 
 sbx_op *sbx__e2b_kill(sbx_session *session, sbx_op *exec, sbx_op_done done, void *arg) {
-  kill_op *k = sbx__e2b_op_new(sizeof *k, session, done, arg);
+  kill_op *k = sbx_steps_new(sizeof *k, session, session->config->loop, done, arg);
   if (k == NULL)
     return NULL;
   k->exec = exec;
-  k->base.steps.release = release_kill;
-  kill_now(&k->base.steps);
-  return &k->base.steps.op;
+  k->steps.release = release_kill;
+  kill_now(&k->steps);
+  return &k->steps.op;
 }

@@ -22,42 +22,42 @@ enum {
 };
 
 /* One request about this sandbox to the control plane; `body` NULL: none. */
-static void send_request(sbx__e2b_op *op, const char *method, const char *action, sbx_buf *body,
+static void send_request(sbx_steps *steps, const char *method, const char *action, sbx_buf *body,
                          sbx_steps_reply on_reply) {
   sbx_buf path;
   sbx_buf_init(&path, MAX_PATH);
-  sbx_buf_appendf(&path, "/sandboxes/%s%s", op->session->id, action);
-  sbx__e2b_request request = {.method = method,
+  sbx_buf_appendf(&path, "/sandboxes/%s%s", steps->session->id, action);
+  sbx__e2b_request request = {.http.method = method,
                               .path = sbx_buf_slice(&path),
                               .content_type = body != NULL ? "application/json" : NULL,
-                              .take_body = body,
-                              .repeatable = true};
-  if (path.error == SBX_OK && (body == NULL || body->error == SBX_OK))
-    sbx__e2b_to_api(op, &request, on_reply);
+                              .http.take_body = body,
+                              .http.repeatable = true};
+  if (path.error == SBX_OK)
+    sbx__e2b_to_api(steps, &request, on_reply);
   else
-    sbx_steps_finish_code(&op->steps, SBX_ENOMEM);
+    sbx_steps_finish_code(steps, SBX_ENOMEM);
   sbx_buf_deinit(&path);
 }
 
-static void send_number(sbx__e2b_op *op, const char *action, const char *name, uint64_t number,
+static void send_number(sbx_steps *steps, const char *action, const char *name, uint64_t number,
                         sbx_steps_reply on_reply) {
   sbx_buf body;
   sbx_buf_init(&body, MAX_PATH);
   sbx_buf_appendf(&body, "{\"%s\":%llu}", name, (unsigned long long)number);
-  send_request(op, "POST", action, &body, on_reply);
+  send_request(steps, "POST", action, &body, on_reply);
   sbx_buf_deinit(&body);
 }
 
 /* ---- probe ---------------------------------------------------------------------------------- */
 
 typedef struct probe_op {
-  sbx__e2b_op base;
+  sbx_steps steps;
   sbx_liveness *out;
 } probe_op;
 
 static void tell(probe_op *p, sbx_liveness liveness) {
   *p->out = liveness;
-  sbx_steps_finish(&p->base.steps, NULL);
+  sbx_steps_finish(&p->steps, NULL);
 }
 
 static void on_detail(sbx_steps *steps, sbx_http *reply) {
@@ -71,10 +71,10 @@ static void on_detail(sbx_steps *steps, sbx_http *reply) {
 }
 
 static void ask_control_plane(probe_op *p) {
-  if (p->base.session->config->debug)
+  if (p->steps.session->config->debug)
     tell(p, SBX_LIVENESS_UNKNOWN);
   else
-    send_request(&p->base, "GET", "", NULL, on_detail);
+    send_request(&p->steps, "GET", "", NULL, on_detail);
 }
 
 static void on_health(sbx_steps *steps, sbx_http *http) {
@@ -92,7 +92,7 @@ static void on_health(sbx_steps *steps, sbx_http *http) {
     tell(p, SBX_ALIVE);
     break;
   case SBX__E2B_NO_SANDBOX:
-    if (!p->base.session->can_pause) {
+    if (!p->steps.session->can_pause) {
       tell(p, SBX_GONE);
       break;
     }
@@ -105,31 +105,31 @@ static void on_health(sbx_steps *steps, sbx_http *http) {
 }
 
 sbx_op *sbx__e2b_probe(sbx_session *session, sbx_liveness *out, sbx_op_done done, void *arg) {
-  probe_op *p = sbx__e2b_op_new(sizeof *p, session, done, arg);
+  probe_op *p = sbx_steps_new(sizeof *p, session, session->config->loop, done, arg);
   if (p == NULL)
     return NULL;
   p->out = out;
-  sbx__e2b_request request = {.method = "GET",
+  sbx__e2b_request request = {.http.method = "GET",
                               .path = sbx_slice_str("/health"),
-                              .repeatable = true,
-                              .timeout_ms = HEALTH_MS};
-  sbx__e2b_to_sandbox(&p->base, &request, on_health);
-  return &p->base.steps.op;
+                              .http.repeatable = true,
+                              .http.timeout_ms = HEALTH_MS};
+  sbx__e2b_to_sandbox(&p->steps, &request, on_health);
+  return &p->steps.op;
 }
 
 /* ---- lifetime, pause, resume ---------------------------------------------------------------- */
 
 typedef struct control_op {
-  sbx__e2b_op base;
+  sbx_steps steps;
   sbx_control control;
   uint64_t seconds;
 } control_op;
 
 static void on_controlled(sbx_steps *steps, sbx_http *reply) {
   control_op *c = (control_op *)(void *)steps;
-  sbx_session *session = c->base.session;
+  sbx_session *session = c->steps.session;
   sbx_err err;
-  if (!sbx__e2b_arrived(&c->base, reply))
+  if (!sbx_steps_arrived(steps, reply))
     return;
   bool pause = c->control == SBX_PAUSE;
   bool done = reply->status >= 200 && reply->status < 300;
@@ -148,7 +148,7 @@ static void send_pause(control_op *c) {
   sbx_buf body;
   sbx_buf_init(&body, MAX_PATH);
   sbx_buf_append_str(&body, "{}");
-  send_request(&c->base, "POST", "/pause", &body, on_controlled);
+  send_request(&c->steps, "POST", "/pause", &body, on_controlled);
   sbx_buf_deinit(&body);
 }
 
@@ -158,18 +158,18 @@ sbx_op *sbx__e2b_control(sbx_session *session, sbx_control control, uint64_t sec
   if (control == SBX_RESUME && !debug)
     return sbx__e2b_connect(session, session->id,
                             seconds > 0 ? seconds : session->config->lifetime_s, done, arg);
-  control_op *c = sbx__e2b_op_new(sizeof *c, session, done, arg);
+  control_op *c = sbx_steps_new(sizeof *c, session, session->config->loop, done, arg);
   if (c == NULL)
     return NULL;
   c->control = control;
   c->seconds = seconds;
   if (debug)
-    sbx_steps_finish(&c->base.steps, NULL);
+    sbx_steps_finish(&c->steps, NULL);
   else if (control == SBX_PAUSE)
     send_pause(c);
   else
-    send_number(&c->base, "/timeout", "timeout", seconds, on_controlled);
-  return &c->base.steps.op;
+    send_number(&c->steps, "/timeout", "timeout", seconds, on_controlled);
+  return &c->steps.op;
 }
 
 /* ---- keeping it alive while a command runs --------------------------------------------------- */
@@ -205,9 +205,8 @@ static uint32_t refresh_seconds(const sbx_session *session) {
 }
 
 static void on_refresh_reply(sbx_steps *steps, sbx_http *reply) {
-  sbx__e2b_op *op = (sbx__e2b_op *)(void *)steps;
   sbx_err err;
-  if (!sbx__e2b_arrived(op, reply))
+  if (!sbx_steps_arrived(steps, reply))
     return;
   bool done = reply->status >= 200 && reply->status < 300;
   if (!done)
@@ -234,13 +233,14 @@ static void on_keep_alive(sbx_timer *timer) {
   sbx_session *session = (sbx_session *)(void *)((char *)timer - offsetof(sbx_session, keep_alive));
   if (session->refresh != NULL)
     return;
-  sbx__e2b_op *op = sbx__e2b_op_new(sizeof *op, session, on_refreshed, session);
-  if (op == NULL) {
+  sbx_steps *steps =
+      sbx_steps_new(sizeof *steps, session, session->config->loop, on_refreshed, session);
+  if (steps == NULL) {
     arm_again(session);
     return;
   }
-  session->refresh = &op->steps.op;
-  send_number(op, "/refreshes", "duration", refresh_seconds(session), on_refresh_reply);
+  session->refresh = &steps->op;
+  send_number(steps, "/refreshes", "duration", refresh_seconds(session), on_refresh_reply);
 }
 
 bool sbx__e2b_life_enter(sbx_session *session, uint64_t limit_ms) {

@@ -84,7 +84,7 @@ static bool lacks_second_api(const sbx_http *http) {
 /* ---- the end of both ------------------------------------------------------------------------ */
 
 typedef struct open_op {
-  sbx__e2b_op base;
+  sbx_steps steps;
   bool first_api;
   uint64_t seconds;
   char *id; /* connect */
@@ -95,16 +95,16 @@ static void release_open(sbx_steps *steps) {
 }
 
 static void take_reply(open_op *o, const sbx_http *reply) {
-  sbx_session *session = o->base.session;
+  sbx_session *session = o->steps.session;
   sbx_err err;
   if (sbx__e2b_take_sandbox(session, sbx_buf_slice(&reply->body), &err) != SBX_OK) {
     err.status = reply->status;
-    sbx_steps_finish(&o->base.steps, &err);
+    sbx_steps_finish(&o->steps, &err);
     return;
   }
   session->open = true;
   sbx__e2b_life_set(session, o->seconds);
-  sbx_steps_finish(&o->base.steps, NULL);
+  sbx_steps_finish(&o->steps, NULL);
 }
 
 static bool is_success(const sbx_http *reply) {
@@ -116,13 +116,13 @@ static void fail_unanswered(open_op *o, const sbx_http *reply) {
   sbx_err err;
   sbx_err_copy(&err, &reply->op.err);
   err.no_effect = !reply->sent_maybe;
-  sbx_steps_finish(&o->base.steps, &err);
+  sbx_steps_finish(&o->steps, &err);
 }
 
 /* ---- create --------------------------------------------------------------------------------- */
 
 static int make_create(sbx_buf *body, const open_op *o) {
-  const sbx_session *session = o->base.session;
+  const sbx_session *session = o->steps.session;
   const sbx_config *config = session->config;
   sbx_buf_append_str(body, "{");
   sbx_buf_append_str(body, config->create_json);
@@ -145,7 +145,7 @@ static bool may_have_created(int status) {
 
 static void on_created(sbx_steps *steps, sbx_http *reply) {
   open_op *o = (open_op *)(void *)steps;
-  sbx_session *session = o->base.session;
+  sbx_session *session = o->steps.session;
   sbx_err err;
   if (reply->op.err.code != SBX_OK) {
     session->may_exist = reply->sent_maybe;
@@ -166,21 +166,21 @@ static void on_created(sbx_steps *steps, sbx_http *reply) {
 }
 
 static void send_create(open_op *o) {
-  sbx_session *session = o->base.session;
+  sbx_session *session = o->steps.session;
   sbx_buf body;
   sbx_buf_init(&body, MAX_BODY);
   if (make_create(&body, o) == SBX_OK) {
     /* How long this may take is for the port to decide, which also waits for a late answer. */
-    sbx__e2b_request request = {.method = "POST",
+    sbx__e2b_request request = {.http.method = "POST",
                                 .path =
                                     sbx_slice_str(o->first_api ? "/sandboxes" : "/v2/sandboxes"),
                                 .content_type = "application/json",
-                                .take_body = &body,
-                                .timeout_ms = SBX_NO_TIMEOUT};
-    sbx__e2b_to_api(&o->base, &request, on_created);
-    session->may_exist = !o->base.steps.op.finished;
+                                .http.take_body = &body,
+                                .http.timeout_ms = SBX_NO_TIMEOUT};
+    sbx__e2b_to_api(&o->steps, &request, on_created);
+    session->may_exist = !o->steps.op.finished;
   } else {
-    sbx_steps_finish_code(&o->base.steps, body.error);
+    sbx_steps_finish_code(&o->steps, body.error);
   }
   sbx_buf_deinit(&body);
 }
@@ -197,7 +197,7 @@ static void on_connected(sbx_steps *steps, sbx_http *reply) {
   } else if (is_success(reply)) {
     take_reply(o, reply);
   } else if (!o->first_api && lacks_second_api(reply)) {
-    remember_first_api(o->base.session->config);
+    remember_first_api(o->steps.session->config);
     o->first_api = true;
     send_connect(o);
   } else {
@@ -213,16 +213,16 @@ static void send_connect(open_op *o) {
   sbx_buf_init(&body, MAX_PATH);
   sbx_buf_appendf(&path, "%s/%s/connect", o->first_api ? "/sandboxes" : "/v2/sandboxes", o->id);
   sbx_buf_appendf(&body, "{\"timeout\":%llu}", (unsigned long long)o->seconds);
-  if (path.error == SBX_OK && body.error == SBX_OK) {
-    sbx__e2b_request request = {.method = "POST",
+  if (path.error == SBX_OK) {
+    sbx__e2b_request request = {.http.method = "POST",
                                 .path = sbx_buf_slice(&path),
                                 .content_type = "application/json",
-                                .take_body = &body,
-                                .repeatable = true,
-                                .timeout_ms = SBX_NO_TIMEOUT};
-    sbx__e2b_to_api(&o->base, &request, on_connected);
+                                .http.take_body = &body,
+                                .http.repeatable = true,
+                                .http.timeout_ms = SBX_NO_TIMEOUT};
+    sbx__e2b_to_api(&o->steps, &request, on_connected);
   } else {
-    sbx_steps_finish_code(&o->base.steps, SBX_ENOMEM);
+    sbx_steps_finish_code(&o->steps, SBX_ENOMEM);
   }
   sbx_buf_deinit(&path);
   sbx_buf_deinit(&body);
@@ -231,10 +231,10 @@ static void send_connect(open_op *o) {
 /* ---- open ----------------------------------------------------------------------------------- */
 
 static open_op *open_new(sbx_session *session, uint64_t seconds, sbx_op_done done, void *arg) {
-  open_op *o = sbx__e2b_op_new(sizeof *o, session, done, arg);
+  open_op *o = sbx_steps_new(sizeof *o, session, session->config->loop, done, arg);
   if (o == NULL)
     return NULL;
-  o->base.steps.release = release_open;
+  o->steps.release = release_open;
   o->seconds = seconds;
   o->first_api = sbx__e2b_has_first_api_only(session->config);
   return o;
@@ -249,20 +249,20 @@ sbx_op *sbx__e2b_connect(sbx_session *session, const char *id, uint64_t seconds,
   if (o->id != NULL)
     send_connect(o);
   else
-    sbx_steps_finish_code(&o->base.steps, SBX_ENOMEM);
-  return &o->base.steps.op;
+    sbx_steps_finish_code(&o->steps, SBX_ENOMEM);
+  return &o->steps.op;
 }
 
 static void open_debug(open_op *o) {
-  sbx_session *session = o->base.session;
+  sbx_session *session = o->steps.session;
   sbx_err err;
   int rc = sbx__e2b_take_debug(session, &err);
   session->open = rc == SBX_OK;
-  sbx_steps_finish(&o->base.steps, rc == SBX_OK ? NULL : &err);
+  sbx_steps_finish(&o->steps, rc == SBX_OK ? NULL : &err);
 }
 
 static void open_new_sandbox(open_op *o) {
-  sbx_session *session = o->base.session;
+  sbx_session *session = o->steps.session;
   sbx_err err;
   int rc = session->config->api_key != NULL ? SBX_OK : sbx__e2b_missing_key(&err);
   if (rc == SBX_OK && session->tag[0] == '\0')
@@ -270,7 +270,7 @@ static void open_new_sandbox(open_op *o) {
   if (rc == SBX_OK)
     send_create(o);
   else
-    sbx_steps_finish(&o->base.steps, &err);
+    sbx_steps_finish(&o->steps, &err);
 }
 
 sbx_op *sbx__e2b_open(sbx_session *session, sbx_op_done done, void *arg) {
@@ -285,5 +285,5 @@ sbx_op *sbx__e2b_open(sbx_session *session, sbx_op_done done, void *arg) {
     open_debug(o);
   else
     open_new_sandbox(o);
-  return &o->base.steps.op;
+  return &o->steps.op;
 }

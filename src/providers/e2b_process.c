@@ -22,7 +22,7 @@ enum {
 };
 
 typedef struct process {
-  sbx__e2b_op base;
+  sbx_steps steps;
   sbx__e2b_end end;
   uint64_t limit_ms; /* 0: none */
   void (*on_output)(void *arg, sbx_stream stream, sbx_slice bytes);
@@ -40,13 +40,13 @@ static process *process_of(sbx_steps *steps) {
 
 static void finish(process *p, const sbx_err *err) {
   sbx_timer_stop(&p->timer);
-  sbx_steps_finish(&p->base.steps, err);
+  sbx_steps_finish(&p->steps, err);
 }
 
 /* Closes the stream; nothing of it comes any more. */
 static void drop_stream(process *p) {
-  sbx_op *http = p->base.steps.request;
-  sbx_op_drop(&p->base.steps.request, SBX_ECANCELED);
+  sbx_op *http = p->steps.request;
+  sbx_op_drop(&p->steps.request, SBX_ECANCELED);
   if (http != NULL)
     p->end.may_have_run = p->end.may_have_run || sbx_http_of(http)->sent_maybe;
 }
@@ -146,8 +146,7 @@ static int take_data(process *p, const sbx_json *data, sbx_err *err) {
   if (rc != SBX_OK)
     return sbx_err_set(err, rc, NULL);
   if (p->on_output != NULL && p->bytes.len > 0)
-    p->on_output(p->base.steps.op.arg, is_stdout ? SBX_STDOUT : SBX_STDERR,
-                 sbx_buf_slice(&p->bytes));
+    p->on_output(p->steps.op.arg, is_stdout ? SBX_STDOUT : SBX_STDERR, sbx_buf_slice(&p->bytes));
   return SBX_OK;
 }
 
@@ -242,7 +241,7 @@ static void on_stream_end(sbx_steps *steps, sbx_http *reply) {
     p->end.may_have_run = p->end.may_have_run || reply->sent_maybe;
     finish(p, &reply->op.err);
   } else if (reply->status != 200) {
-    sbx__e2b_sandbox_error(p->base.session, reply, "command", &err);
+    sbx__e2b_sandbox_error(p->steps.session, reply, "command", &err);
     p->end.may_have_run = may_have_run(reply, &err);
     finish(p, &err);
   } else if (p->refusal.code != SBX_OK) {
@@ -270,41 +269,38 @@ static void on_silence(sbx_timer *timer) {
 static void send_request(process *p, const sbx__e2b_process_spec *spec) {
   sbx_buf body;
   sbx_buf_init(&body, MAX_REQUEST);
-  if (sbx_envelope_append(&body, 0, sbx_buf_slice(spec->request)) == SBX_OK) {
-    sbx__e2b_request request = {.method = "POST",
-                                .path = sbx_slice_str("/process.Process/Start"),
-                                .content_type = "application/connect+json",
-                                .take_body = &body,
-                                .timeout_ms = SBX_NO_TIMEOUT,
-                                .on_bytes = on_bytes,
-                                .consumer = p,
-                                .as_root = spec->as_root,
-                                .rpc = true,
-                                .stream = true,
-                                .limit_ms = p->limit_ms};
-    sbx__e2b_to_sandbox(&p->base, &request, on_stream_end);
-  } else {
-    sbx_steps_finish_code(&p->base.steps, body.error);
-  }
+  sbx_envelope_append(&body, 0, sbx_buf_slice(spec->request));
+  sbx__e2b_request request = {.http.method = "POST",
+                              .path = sbx_slice_str("/process.Process/Start"),
+                              .content_type = "application/connect+json",
+                              .http.take_body = &body,
+                              .http.timeout_ms = SBX_NO_TIMEOUT,
+                              .http.on_bytes = on_bytes,
+                              .http.consumer = p,
+                              .as_root = spec->as_root,
+                              .rpc = true,
+                              .stream = true,
+                              .limit_ms = p->limit_ms};
+  sbx__e2b_to_sandbox(&p->steps, &request, on_stream_end);
   sbx_buf_deinit(&body);
 }
 
 sbx_op *sbx__e2b_process(sbx_session *session, const sbx__e2b_process_spec *spec, sbx_op_done done,
                          void *arg) {
-  process *p = sbx__e2b_op_new(sizeof *p, session, done, arg);
+  process *p = sbx_steps_new(sizeof *p, session, session->config->loop, done, arg);
   if (p == NULL)
     return NULL;
-  p->base.steps.ending = on_ending;
-  p->base.steps.release = release;
+  p->steps.ending = on_ending;
+  p->steps.release = release;
   p->limit_ms = spec->limit_ms != SBX_NO_TIMEOUT ? spec->limit_ms : 0;
   p->on_output = spec->on_output;
   sbx_envelope_init(&p->envelope, MAX_EVENT, on_envelope, p);
   sbx_buf_init(&p->bytes, MAX_EVENT);
   sbx_timer_init(&p->timer, session->config->loop, on_silence);
   send_request(p, spec);
-  if (!p->base.steps.op.finished)
+  if (!p->steps.op.finished)
     sbx_timer_start(&p->timer, SILENCE_MS);
-  return &p->base.steps.op;
+  return &p->steps.op;
 }
 
 const sbx__e2b_end *sbx__e2b_process_end(const sbx_op *op) {

@@ -35,7 +35,7 @@ static int add_number(sbx_headers *headers, const char *name, uint64_t value) {
 
 static int add_common(sbx_headers *headers, const sbx_config *config,
                       const sbx__e2b_request *request) {
-  int rc = SBX_OK;
+  int rc = request->http.take_body != NULL ? request->http.take_body->error : SBX_OK;
   for (size_t i = 0; rc == SBX_OK && i < config->headers.count; i++)
     rc = sbx_headers_add(headers, config->headers.items[i].name, config->headers.items[i].value,
                          NULL);
@@ -44,9 +44,9 @@ static int add_common(sbx_headers *headers, const sbx_config *config,
   return rc;
 }
 
-static void send_request(sbx__e2b_op *op, const char *base, const sbx_headers *headers,
+static void send_request(sbx_steps *steps, const char *base, const sbx_headers *headers,
                          const sbx__e2b_request *request, sbx_steps_reply on_reply) {
-  const sbx_config *config = op->session->config;
+  const sbx_config *config = steps->session->config;
   sbx_url url;
   sbx_buf text;
   sbx_err err;
@@ -55,37 +55,27 @@ static void send_request(sbx__e2b_op *op, const char *base, const sbx_headers *h
   if (rc == SBX_OK)
     rc = sbx_url_join(&text, &url, request->path, &err);
   if (rc == SBX_OK) {
-    sbx_http_request http = {.method = request->method,
-                             .url = sbx_buf_slice(&text),
-                             .headers = headers,
-                             .body = request->body,
-                             .take_body = request->take_body,
-                             .parts = request->parts,
-                             .part_count = request->part_count,
-                             .repeatable = request->repeatable,
-                             .timeout_ms = request->timeout_ms,
-                             .max_bytes = request->max_bytes,
-                             .on_head = request->on_head,
-                             .on_bytes = request->on_bytes,
-                             .consumer = request->consumer};
-    sbx_steps_send(&op->steps, config->http, &http, on_reply);
+    sbx_http_request http = request->http;
+    http.url = sbx_buf_slice(&text);
+    http.headers = headers;
+    sbx_steps_send(steps, config->http, &http, on_reply);
   } else {
-    sbx_steps_finish(&op->steps, &err);
+    sbx_steps_finish(steps, &err);
   }
   sbx_buf_deinit(&text);
 }
 
-void sbx__e2b_to_api(sbx__e2b_op *op, const sbx__e2b_request *request, sbx_steps_reply on_reply) {
-  const sbx_config *config = op->session->config;
+void sbx__e2b_to_api(sbx_steps *steps, const sbx__e2b_request *request, sbx_steps_reply on_reply) {
+  const sbx_config *config = steps->session->config;
   sbx_headers headers;
   sbx_headers_init(&headers, MAX_HEADERS);
   int rc = add_common(&headers, config, request);
   if (rc == SBX_OK && config->api_key != NULL)
     rc = add(&headers, "x-api-key", config->api_key);
   if (rc == SBX_OK)
-    send_request(op, config->api_url, &headers, request, on_reply);
+    send_request(steps, config->api_url, &headers, request, on_reply);
   else
-    sbx_steps_finish_code(&op->steps, rc);
+    sbx_steps_finish_code(steps, rc);
   sbx_headers_deinit(&headers);
 }
 
@@ -130,9 +120,9 @@ static int add_sandbox(sbx_headers *headers, const sbx_session *session,
   return rc;
 }
 
-void sbx__e2b_to_sandbox(sbx__e2b_op *op, const sbx__e2b_request *request,
+void sbx__e2b_to_sandbox(sbx_steps *steps, const sbx__e2b_request *request,
                          sbx_steps_reply on_reply) {
-  const sbx_session *session = op->session;
+  const sbx_session *session = steps->session;
   bool code = request->port == SBX__E2B_CODE_PORT;
   sbx_headers headers;
   sbx_headers_init(&headers, MAX_HEADERS);
@@ -140,9 +130,9 @@ void sbx__e2b_to_sandbox(sbx__e2b_op *op, const sbx__e2b_request *request,
   if (rc == SBX_OK)
     rc = add_sandbox(&headers, session, request);
   if (rc == SBX_OK)
-    send_request(op, code ? session->code_url : session->envd_url, &headers, request, on_reply);
+    send_request(steps, code ? session->code_url : session->envd_url, &headers, request, on_reply);
   else
-    sbx_steps_finish_code(&op->steps, rc);
+    sbx_steps_finish_code(steps, rc);
   sbx_headers_deinit(&headers);
 }
 
@@ -206,26 +196,4 @@ int sbx__e2b_sandbox_error(const sbx_session *session, const sbx_http *http, con
     sbx_err_append(err, "; it may be paused, and goes on after a resume");
   }
   return err->code;
-}
-
-/* ---- operations ----------------------------------------------------------------------------- */
-
-void *sbx__e2b_op_new(size_t size, sbx_session *session, sbx_op_done done, void *arg) {
-  sbx__e2b_op *op = (sbx__e2b_op *)(void *)sbx_steps_new(size, session->config->loop, done, arg);
-  if (op != NULL)
-    op->session = session;
-  return op;
-}
-
-void sbx__e2b_op_wait(sbx__e2b_op *op, sbx_op *child) {
-  op->steps.request = child;
-  if (child == NULL)
-    sbx_steps_finish_code(&op->steps, SBX_ENOMEM);
-}
-
-bool sbx__e2b_arrived(sbx__e2b_op *op, const sbx_http *reply) {
-  if (reply->op.err.code == SBX_OK)
-    return true;
-  sbx_steps_finish(&op->steps, &reply->op.err);
-  return false;
 }

@@ -129,10 +129,12 @@ static void on_pause(sbx_timer *timer) {
   steps->on_time(steps);
 }
 
-sbx_steps *sbx_steps_new(size_t size, sbx_loop *loop, sbx_op_done done, void *arg) {
+void *sbx_steps_new(size_t size, sbx_session *session, sbx_loop *loop, sbx_op_done done,
+                    void *arg) {
   sbx_steps *steps = sbx_calloc(1, size);
   if (steps == NULL)
     return NULL;
+  steps->session = session;
   sbx_timer_init(&steps->pause, loop, on_pause);
   sbx_op_init(&steps->op, &steps_class, loop, done, arg);
   return steps;
@@ -154,11 +156,24 @@ void sbx_steps_send(sbx_steps *steps, sbx_http_client *client, const sbx_http_re
     sbx_steps_finish_code(steps, SBX_ENOMEM);
 }
 
+bool sbx_steps_arrived(sbx_steps *steps, const sbx_http *reply) {
+  if (reply->op.err.code == SBX_OK)
+    return true;
+  sbx_steps_finish(steps, &reply->op.err);
+  return false;
+}
+
 void sbx_steps_wait(sbx_steps *steps, uint64_t ms, sbx_steps_time on_time) {
   if (steps->op.finished)
     return;
   steps->on_time = on_time;
   sbx_timer_start(&steps->pause, ms);
+}
+
+void sbx_steps_wait_for(sbx_steps *steps, sbx_op *child) {
+  steps->request = child;
+  if (child == NULL)
+    sbx_steps_finish_code(steps, SBX_ENOMEM);
 }
 
 void sbx_steps_finish(sbx_steps *steps, const sbx_err *err) {

@@ -5,6 +5,7 @@
 
 #include "core/http.h"
 #include "core/json.h"
+#include "providers/provider.h"
 
 /* ---- options -------------------------------------------------------------------------------- */
 
@@ -29,10 +30,11 @@ int sbx_remote_client(sbx_http_client **out, sbx_loop *loop, const sbx_json *opt
 
 /* ---- operations of several requests --------------------------------------------------------- */
 
-/* First member of an operation that sends one request after the other and may pause in between.
- * Ending it early ends the request or the pause, so nothing of that has to be written again.
+/* First member of an operation of a session that sends one request after the other and may pause
+ * in between, or wait for another operation. Ending it early ends what it waits for, so nothing of
+ * that has to be written again.
  *
- *   op = sbx_steps_new(size, class, ...) -> sbx_steps_send -> on_reply -> sbx_steps_wait -> on_time
+ *   op = sbx_steps_new(size, ...) -> sbx_steps_send -> on_reply -> sbx_steps_wait -> on_time
  *   -> ... -> sbx_steps_finish */
 typedef struct sbx_steps sbx_steps;
 typedef void (*sbx_steps_reply)(sbx_steps *steps, sbx_http *reply);
@@ -40,7 +42,8 @@ typedef void (*sbx_steps_time)(sbx_steps *steps);
 
 struct sbx_steps {
   sbx_op op;
-  sbx_op *request; /* in flight */
+  sbx_session *session; /* not touched after the finish */
+  sbx_op *request;      /* in flight */
   sbx_timer pause;
   sbx_steps_reply on_reply;
   sbx_steps_time on_time;
@@ -49,11 +52,17 @@ struct sbx_steps {
 };
 
 /* `size` zeroed bytes that begin with an sbx_steps; NULL on out of memory. */
-sbx_steps *sbx_steps_new(size_t size, sbx_loop *loop, sbx_op_done done, void *arg);
+void *sbx_steps_new(size_t size, sbx_session *session, sbx_loop *loop, sbx_op_done done, void *arg);
 /* `on_reply` gets every reply, whatever its status, and every failure (reply->op.err). */
 void sbx_steps_send(sbx_steps *steps, sbx_http_client *client, const sbx_http_request *request,
                     sbx_steps_reply on_reply);
+/* First in an `on_reply` that has no use for a failed exchange: finishes with its error. False:
+ * finished. */
+bool sbx_steps_arrived(sbx_steps *steps, const sbx_http *reply);
 void sbx_steps_wait(sbx_steps *steps, uint64_t ms, sbx_steps_time on_time);
+/* Waits for another operation, whose `done` must set `request` to NULL; NULL finishes with
+ * SBX_ENOMEM. */
+void sbx_steps_wait_for(sbx_steps *steps, sbx_op *child);
 /* `err` NULL: success. */
 void sbx_steps_finish(sbx_steps *steps, const sbx_err *err);
 void sbx_steps_finish_code(sbx_steps *steps, int code);
