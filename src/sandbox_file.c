@@ -30,9 +30,7 @@ static file_call *file_of(sbx_call *call) {
 
 static void release_file(sbx_call *call) {
   file_call *file = file_of(call);
-  for (size_t i = 0; i < file->listing.count; i++)
-    sbx_free((void *)file->listing.entries[i].path);
-  sbx_free(file->listing.entries);
+  sbx_listing_free(&file->listing);
   sbx_buf_deinit(&file->data);
   sbx_free(file->copy);
 }

@@ -101,6 +101,15 @@ void *sbx_realloc(void *ptr, size_t size) {
   return moved;
 }
 
+void *sbx_grow(void *items, size_t count, size_t item_size) {
+  size_t size;
+  if ((count & (count - 1)) != 0)
+    return items;
+  if (!sbx_size_mul(&size, count > 0 ? count : 1, 2 * item_size))
+    return NULL;
+  return sbx_realloc(items, size);
+}
+
 char *sbx_strndup(const char *ptr, size_t len) {
   size_t size;
   if (!sbx_size_add(&size, len, 1))

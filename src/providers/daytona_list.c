@@ -39,27 +39,13 @@ static bool take_size(sbx_slice *item, uint64_t *size) {
 
 /* `item`: "<size> ./<path>" */
 static int add_entry(list_op *list, sbx_slice item, sbx_err *err) {
-  sbx_listing *out = list->out;
   uint64_t size;
   if (!take_size(&item, &size) || !sbx_slice_starts_with(item, sbx_slice_str("./")))
     return sbx_err_set(err, SBX_EPROTO, "daytona: list files: unexpected output of find");
-  if (out->count == list->max_entries)
+  if (list->out->count == list->max_entries)
     return too_many(list, err);
   item = sbx_slice_skip(item, 2);
-  if ((out->count & (out->count - 1)) == 0) { /* room for twice as many, at each power of two */
-    size_t room = out->count == 0 ? 1 : out->count * 2, bytes;
-    sbx_entry *entries = NULL;
-    if (sbx_size_mul(&bytes, room, sizeof *entries))
-      entries = sbx_realloc(out->entries, bytes);
-    if (entries == NULL)
-      return sbx_err_set(err, SBX_ENOMEM, NULL);
-    out->entries = entries;
-  }
-  char *path = sbx_strndup(item.ptr, item.len);
-  if (path == NULL)
-    return sbx_err_set(err, SBX_ENOMEM, NULL);
-  out->entries[out->count++] = (sbx_entry){path, size};
-  return SBX_OK;
+  return sbx_listing_add(list->out, sbx_strndup(item.ptr, item.len), size, err);
 }
 
 static int add_all(list_op *list, sbx_slice rest, sbx_err *err) {

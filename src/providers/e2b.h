@@ -125,6 +125,9 @@ sbx__e2b_bad_gateway sbx__e2b_read_502(sbx_slice body);
 int sbx__e2b_api_error(const sbx_http *http, const char *verb, sbx_err *err);
 int sbx__e2b_sandbox_error(const sbx_session *session, const sbx_http *http, const char *verb,
                            sbx_err *err);
+/* First in an `on_reply` of a call into a sandbox that has no use for anything but a 200: finishes
+ * with the error of all else. False: finished. */
+bool sbx__e2b_answered(sbx_steps *steps, const sbx_http *reply, const char *verb);
 
 /* ---- life ----------------------------------------------------------------------------------- */
 

@@ -156,7 +156,7 @@ sbx_op *sbx__e2b_close(sbx_session *session, sbx_op_done done, void *arg) {
   c->first_api = sbx__e2b_has_first_api_only(session->config);
   bool was_created = !session->config->debug;
   if (was_created && session->id != NULL)
-    send_delete(c, sbx_slice_of(session->id, strlen(session->id)));
+    send_delete(c, sbx_slice_str(session->id));
   else if (was_created && session->may_exist)
     look(c);
   else

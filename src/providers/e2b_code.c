@@ -221,7 +221,7 @@ static void end_request(code_op *x) {
   sbx_json_out out = {.buf = &x->request, .need_comma = true};
   sbx_json_put_name(&out, sbx_slice_str(x->context != NULL ? "context_id" : "language"));
   const char *value = x->context != NULL ? x->context : sbx__e2b_language(x->language);
-  sbx_json_put_string(&out, sbx_slice_of(value, strlen(value)));
+  sbx_json_put_string(&out, sbx_slice_str(value));
   sbx_json_end_object(&out);
 }
 

@@ -126,7 +126,7 @@ void sbx__e2b_trailer_end(sbx__e2b_trailer *t) {
 /* ---- the request ---------------------------------------------------------------------------- */
 
 static void put_str(sbx_json_out *out, const char *text) {
-  sbx_json_put_string(out, sbx_slice_of(text, strlen(text)));
+  sbx_json_put_string(out, sbx_slice_str(text));
 }
 
 static void put_name(sbx_json_out *out, const char *name) {

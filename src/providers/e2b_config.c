@@ -271,7 +271,7 @@ static int read_addresses(sbx_config *config, const sbx_json *options, sbx_err *
   if (config->domain == NULL)
     return sbx_err_set(err, SBX_ENOMEM, NULL);
   int rc = sbx_remote_text(&config->domain, options, "domain", err);
-  if (rc == SBX_OK && !sbx__e2b_is_domain(sbx_slice_of(config->domain, strlen(config->domain))))
+  if (rc == SBX_OK && !sbx__e2b_is_domain(sbx_slice_str(config->domain)))
     rc = sbx_err_set(err, SBX_EINVAL, "domain must be a host name such as \"e2b.app\"");
   if (rc == SBX_OK)
     rc = sbx_remote_url(&config->api_url, options, "baseURL", err);

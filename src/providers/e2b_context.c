@@ -149,11 +149,9 @@ typedef struct make_op {
 static void on_make_reply(sbx_steps *steps, sbx_http *reply) {
   make_op *m = (make_op *)(void *)steps;
   sbx_err err;
-  if (!sbx_steps_arrived(steps, reply))
+  if (!sbx__e2b_answered(steps, reply, "new context"))
     return;
-  int rc = reply->status == 200
-               ? take_id(m->context, sbx_buf_slice(&reply->body), &err)
-               : sbx__e2b_sandbox_error(m->steps.session, reply, "new context", &err);
+  int rc = take_id(m->context, sbx_buf_slice(&reply->body), &err);
   sbx_steps_finish(steps, rc == SBX_OK ? NULL : &err);
 }
 
@@ -167,7 +165,7 @@ static void on_made(sbx_op *op, void *arg) {
 }
 
 static void put_cwd(sbx_json_out *out, const sbx__e2b_context *c) {
-  sbx_slice cwd = sbx_slice_of(c->cwd, strlen(c->cwd));
+  sbx_slice cwd = sbx_slice_str(c->cwd);
   sbx_buf path;
   if (cwd.len == 0)
     return;
@@ -264,14 +262,8 @@ typedef struct restart_op {
 } restart_op;
 
 static void on_restarted(sbx_steps *steps, sbx_http *http) {
-  restart_op *r = (restart_op *)(void *)steps;
-  sbx_err err;
-  if (!sbx_steps_arrived(steps, http))
-    return;
-  bool done = http->status == 200;
-  if (!done)
-    sbx__e2b_sandbox_error(r->steps.session, http, "restart the context", &err);
-  sbx_steps_finish(steps, done ? NULL : &err);
+  if (sbx__e2b_answered(steps, http, "restart the context"))
+    sbx_steps_finish(steps, NULL);
 }
 
 static void send_restart(restart_op *r, sbx_slice id) {
@@ -317,13 +309,8 @@ static void on_contexts(sbx_steps *steps, sbx_http *http) {
   sbx_json_doc *doc = NULL;
   sbx_slice id;
   sbx_err err;
-  if (!sbx_steps_arrived(steps, http))
+  if (!sbx__e2b_answered(steps, http, "list the contexts"))
     return;
-  if (http->status != 200) {
-    sbx__e2b_sandbox_error(r->steps.session, http, "list the contexts", &err);
-    sbx_steps_finish(steps, &err);
-    return;
-  }
   if (sbx_json_parse(&doc, sbx_buf_slice(&http->body), &err) == SBX_OK &&
       find_default(r, sbx_json_root(doc), &id)) {
     send_restart(r, id);
@@ -341,7 +328,7 @@ sbx_op *sbx__e2b_context_restart(sbx_session *session, const char *id, sbx_langu
     return NULL;
   r->language = sbx__e2b_language(language);
   if (id != NULL) {
-    send_restart(r, sbx_slice_of(id, strlen(id)));
+    send_restart(r, sbx_slice_str(id));
     return &r->steps.op;
   }
   sbx__e2b_request request = {.http.method = "GET",

@@ -73,7 +73,7 @@ static file_op *file_new(sbx_session *session, sbx_slice path, sbx_op_done done,
 }
 
 static sbx_slice path_of(const file_op *f) {
-  return sbx_slice_of(f->path, strlen(f->path));
+  return sbx_slice_str(f->path);
 }
 
 static void finish_badly(file_op *f, const sbx_http *reply, const char *verb) {
@@ -171,7 +171,7 @@ sbx_op *sbx__e2b_put(sbx_session *session, sbx_slice path, sbx_slice bytes, sbx_
 
 sbx_op *sbx__e2b_upload_file(sbx_session *session, const sbx__e2b_upload *upload, sbx_op_done done,
                              void *arg) {
-  sbx_slice path = sbx_slice_of(upload->path, strlen(upload->path));
+  sbx_slice path = sbx_slice_str(upload->path);
   return put(session, path, upload->prefix, upload->bytes, done, arg);
 }
 
@@ -235,27 +235,13 @@ typedef struct list_op {
   sbx_steps steps;
   size_t max_entries;
   sbx_listing *out;
-  size_t room;
 } list_op;
 
 static int add_entry(list_op *l, sbx_slice path, uint64_t size, sbx_err *err) {
-  sbx_listing *out = l->out;
-  if (out->count == l->max_entries)
+  if (l->out->count == l->max_entries)
     return sbx_err_set(err, SBX_ETOOBIG, "e2b: list: there are more than %zu files",
                        l->max_entries);
-  if (out->count == l->room) {
-    size_t room = l->room > 0 ? l->room * 2 : 64;
-    sbx_entry *entries = sbx_realloc(out->entries, room * sizeof *entries);
-    if (entries == NULL)
-      return sbx_err_set(err, SBX_ENOMEM, NULL);
-    out->entries = entries;
-    l->room = room;
-  }
-  char *copy = sbx_strndup(path.ptr, path.len);
-  if (copy == NULL)
-    return sbx_err_set(err, SBX_ENOMEM, NULL);
-  out->entries[out->count++] = (sbx_entry){copy, size};
-  return SBX_OK;
+  return sbx_listing_add(l->out, sbx_strndup(path.ptr, path.len), size, err);
 }
 
 static int no_list(sbx_err *err, const char *what) {
@@ -307,13 +293,8 @@ static void on_listed(sbx_steps *steps, sbx_http *reply) {
   list_op *l = (list_op *)(void *)steps;
   sbx_json_doc *doc = NULL;
   sbx_err err;
-  if (!sbx_steps_arrived(steps, reply))
+  if (!sbx__e2b_answered(steps, reply, "list"))
     return;
-  if (reply->status != 200) {
-    sbx__e2b_sandbox_error(l->steps.session, reply, "list", &err);
-    sbx_steps_finish(steps, &err);
-    return;
-  }
   int rc = sbx_json_parse(&doc, sbx_buf_slice(&reply->body), &err);
   if (rc == SBX_OK)
     rc = take_list(l, sbx_json_root(doc), &err);

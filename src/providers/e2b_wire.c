@@ -19,8 +19,7 @@ enum {
 
 /* Everything that is added was checked when it came in, so that only memory can be missing. */
 static int add(sbx_headers *headers, const char *name, const char *value) {
-  sbx_slice text = sbx_slice_of(value, strlen(value));
-  return sbx_headers_add(headers, sbx_slice_str(name), text, NULL);
+  return sbx_headers_add(headers, sbx_slice_str(name), sbx_slice_str(value), NULL);
 }
 
 static int add_number(sbx_headers *headers, const char *name, uint64_t value) {
@@ -51,7 +50,7 @@ static void send_request(sbx_steps *steps, const char *base, const sbx_headers *
   sbx_buf text;
   sbx_err err;
   sbx_buf_init(&text, MAX_URL);
-  int rc = sbx_url_parse(&url, sbx_slice_of(base, strlen(base)), &err);
+  int rc = sbx_url_parse(&url, sbx_slice_str(base), &err);
   if (rc == SBX_OK)
     rc = sbx_url_join(&text, &url, request->path, &err);
   if (rc == SBX_OK) {
@@ -196,4 +195,15 @@ int sbx__e2b_sandbox_error(const sbx_session *session, const sbx_http *http, con
     sbx_err_append(err, "; it may be paused, and goes on after a resume");
   }
   return err->code;
+}
+
+bool sbx__e2b_answered(sbx_steps *steps, const sbx_http *reply, const char *verb) {
+  sbx_err err;
+  if (!sbx_steps_arrived(steps, reply))
+    return false;
+  if (reply->status == 200)
+    return true;
+  sbx__e2b_sandbox_error(steps->session, reply, verb, &err);
+  sbx_steps_finish(steps, &err);
+  return false;
 }

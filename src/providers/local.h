@@ -23,7 +23,6 @@
 typedef struct sbx__env {
   char **items;
   size_t count;
-  size_t room;
 } sbx__env;
 
 struct sbx_config {

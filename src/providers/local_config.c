@@ -26,14 +26,10 @@ enum { KILL_GRACE_MS = 2000, MAX_KILL_GRACE_MS = 3000 };
 
 static int env_add(sbx__env *env, sbx_slice name, sbx_slice value) {
   size_t len, size;
-  if (env->count == env->room) {
-    size_t room = env->room > 0 ? env->room * 2 : 16;
-    char **items = sbx_realloc(env->items, room * sizeof *items);
-    if (items == NULL)
-      return SBX_ENOMEM;
-    env->items = items;
-    env->room = room;
-  }
+  char **items = sbx_grow(env->items, env->count, sizeof *items);
+  if (items == NULL)
+    return SBX_ENOMEM;
+  env->items = items;
   if (!sbx_size_add(&len, name.len, value.len) || !sbx_size_add(&size, len, 2))
     return SBX_ENOMEM;
   char *item = sbx_malloc(size);

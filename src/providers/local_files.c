@@ -35,7 +35,7 @@ static file_job *job_of(sbx_op *op) {
 static void free_job(file_job *job) {
   sbx__workspace_unref(job->workspace);
   sbx_buf_deinit(&job->data);
-  sbx_local_listing_free(&job->listing);
+  sbx_listing_free(&job->listing);
   sbx_free(job->copy);
   sbx_free(job);
 }

@@ -25,7 +25,6 @@ int sbx_local_fs_write(const sbx_local_root *root, sbx_slice path, sbx_slice byt
 /* All regular files, sorted by path. SBX_ETOOBIG when there are more. */
 int sbx_local_fs_list(const sbx_local_root *root, size_t max_entries, sbx_listing *out,
                       sbx_err *err);
-void sbx_local_listing_free(sbx_listing *listing);
 /* Opens a directory to run a command in; an empty path is the root. SBX_ENOTFOUND. */
 int sbx_local_fs_open_dir(const sbx_local_root *root, sbx_slice path, int *out, sbx_err *err);
 /* Removes all that is in the root, and the root itself, which is called `name` in `parent`. Links

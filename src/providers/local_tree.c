@@ -26,33 +26,13 @@ typedef struct lister {
   const sbx_local_root *root;
   sbx_listing *out;
   size_t max_entries;
-  size_t entry_room;
   char **dirs; /* still to read */
   size_t dir_count;
-  size_t dir_room;
   size_t dirs_seen;
   sbx_err *err;
 } lister;
 
 static const char *const list_verb = "list";
-
-static int out_of_memory(lister *l) {
-  return sbx_err_set(l->err, SBX_ENOMEM, NULL);
-}
-
-/* Makes room for one more item. */
-static bool grow(void **items, size_t *room, size_t count, size_t item_size) {
-  size_t bytes;
-  if (count < *room)
-    return true;
-  size_t want = *room > 0 ? *room * 2 : 16;
-  void *grown = sbx_size_mul(&bytes, want, item_size) ? sbx_realloc(*items, bytes) : NULL;
-  if (grown == NULL)
-    return false;
-  *items = grown;
-  *room = want;
-  return true;
-}
 
 static char *join(const char *dir, const char *name) {
   size_t dir_len = strcmp(dir, ".") == 0 ? 0 : strlen(dir) + 1;
@@ -68,15 +48,12 @@ static char *join(const char *dir, const char *name) {
 }
 
 static int add_dir(lister *l, char *path) {
-  if (path == NULL)
-    return out_of_memory(l);
-  void *dirs = l->dirs;
-  bool fits = grow(&dirs, &l->dir_room, l->dir_count, sizeof *l->dirs);
-  l->dirs = dirs;
-  if (!fits) {
+  char **dirs = path != NULL ? sbx_grow(l->dirs, l->dir_count, sizeof *dirs) : NULL;
+  if (dirs == NULL) {
     sbx_free(path);
-    return out_of_memory(l);
+    return sbx_err_set(l->err, SBX_ENOMEM, NULL);
   }
+  l->dirs = dirs;
   l->dirs[l->dir_count++] = path;
   if (l->dirs_seen++ < MAX_DIRS)
     return SBX_OK;
@@ -84,18 +61,9 @@ static int add_dir(lister *l, char *path) {
 }
 
 static int add_file(lister *l, char *path, uint64_t size) {
-  if (path == NULL)
-    return out_of_memory(l);
-  void *entries = l->out->entries;
-  bool fits = grow(&entries, &l->entry_room, l->out->count, sizeof *l->out->entries);
-  l->out->entries = entries;
-  if (!fits) {
-    sbx_free(path);
-    return out_of_memory(l);
-  }
-  l->out->entries[l->out->count++] = (sbx_entry){path, size};
-  if (l->out->count <= l->max_entries)
-    return SBX_OK;
+  int rc = sbx_listing_add(l->out, path, size, l->err);
+  if (rc != SBX_OK || l->out->count <= l->max_entries)
+    return rc;
   return sbx_err_set(l->err, SBX_ETOOBIG, "the workspace has more than %zu files", l->max_entries);
 }
 
@@ -137,13 +105,6 @@ static int by_path(const void *a, const void *b) {
   return strcmp(((const sbx_entry *)a)->path, ((const sbx_entry *)b)->path);
 }
 
-void sbx_local_listing_free(sbx_listing *listing) {
-  for (size_t i = 0; i < listing->count; i++)
-    sbx_free((void *)(uintptr_t)listing->entries[i].path);
-  sbx_free(listing->entries);
-  *listing = (sbx_listing){NULL, 0};
-}
-
 int sbx_local_fs_list(const sbx_local_root *root, size_t max_entries, sbx_listing *out,
                       sbx_err *err) {
   lister l = {.root = root, .out = out, .max_entries = max_entries, .err = err};
@@ -158,7 +119,7 @@ int sbx_local_fs_list(const sbx_local_root *root, size_t max_entries, sbx_listin
     sbx_free(l.dirs[--l.dir_count]);
   sbx_free(l.dirs);
   if (rc != SBX_OK)
-    sbx_local_listing_free(out);
+    sbx_listing_free(out);
   else if (out->count > 0)
     qsort(out->entries, out->count, sizeof *out->entries, by_path);
   return rc;

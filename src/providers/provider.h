@@ -37,9 +37,9 @@ typedef struct sbx_exec_status {
   bool tree_gone;  /* the provider saw the whole process tree end */
 } sbx_exec_status;
 
-/* A regular file found by `list`. */
+/* The regular files found by `list`. */
 typedef struct sbx_listing {
-  sbx_entry *entries; /* sbx_free() each path and the array */
+  sbx_entry *entries;
   size_t count;
 } sbx_listing;
 
@@ -118,6 +118,10 @@ const sbx_provider *sbx_provider_find(const char *id);
  */
 int sbx_provider_configure(sbx_config **out, const sbx_provider *provider, sbx_loop *loop,
                            const sbx_json *options, sbx_err *err);
+
+/* Takes the path, whatever comes of it; NULL: there was no memory for it. SBX_ENOMEM. */
+int sbx_listing_add(sbx_listing *listing, char *path, uint64_t size, sbx_err *err);
+void sbx_listing_free(sbx_listing *listing);
 
 /* Whether every shell takes this as the name of a variable: letters, digits and _, no digit first.
  */

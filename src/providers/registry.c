@@ -1,4 +1,4 @@
-/* registry.c - the table of providers, and the checks that they share.
+/* registry.c - the table of providers, and what all of them share.
  *
  * Invariant: an option that nobody reads is refused; a misspelt one never passes in silence. */
 #include "providers/provider.h"
@@ -67,6 +67,25 @@ int sbx_provider_configure(sbx_config **out, const sbx_provider *provider, sbx_l
   else
     provider->config_free(config);
   return rc;
+}
+
+int sbx_listing_add(sbx_listing *listing, char *path, uint64_t size, sbx_err *err) {
+  sbx_entry *entries =
+      path != NULL ? sbx_grow(listing->entries, listing->count, sizeof *entries) : NULL;
+  if (entries == NULL) {
+    sbx_free(path);
+    return sbx_err_set(err, SBX_ENOMEM, NULL);
+  }
+  listing->entries = entries;
+  entries[listing->count++] = (sbx_entry){path, size};
+  return SBX_OK;
+}
+
+void sbx_listing_free(sbx_listing *listing) {
+  for (size_t i = 0; i < listing->count; i++)
+    sbx_free((void *)(uintptr_t)listing->entries[i].path);
+  sbx_free(listing->entries);
+  *listing = (sbx_listing){NULL, 0};
 }
 
 bool sbx_provider_is_env_name(sbx_slice name) {

@@ -138,7 +138,7 @@ static size_t entry_count(int dir, const char *name) {
   sbx_local_root_init(&root, fd, "/nowhere");
   assert_int_equal(sbx_local_fs_list(&root, 1000, &listing, &err), SBX_OK);
   size_t count = listing.count;
-  sbx_local_listing_free(&listing);
+  sbx_listing_free(&listing);
   close(fd);
   return count;
 }
@@ -475,7 +475,7 @@ static void test_lists_regular_files(void **state) {
   assert_string_equal(listing.entries[1].path, "a");
   assert_string_equal(listing.entries[2].path, "b/c");
   assert_int_equal(listing.entries[2].size, 3);
-  sbx_local_listing_free(&listing);
+  sbx_listing_free(&listing);
   assert_int_equal(sbx_local_fs_list(&f->root, 2, &listing, &err), SBX_ETOOBIG);
   assert_null(listing.entries);
 }
@@ -499,7 +499,7 @@ static void test_list_without_memory(void **state) {
       assert_int_equal(sbx_alloc_live(), 0);
   }
   assert_int_equal(listing.count, 40);
-  sbx_local_listing_free(&listing);
+  sbx_listing_free(&listing);
 }
 
 /* ---- remove ---- */
