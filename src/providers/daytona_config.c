@@ -176,19 +176,12 @@ static void put_bool(body *b, const char *option, const char *member) {
 
 static void put_env(body *b) {
   const sbx_json *env = NULL;
-  sbx_slice name, value = {NULL, 0};
   if (b->rc == SBX_OK)
     b->rc = sbx_remote_map(&env, b->options, "env", b->err);
   if (b->rc != SBX_OK)
     return;
   sbx_json_put_name(&b->json, sbx_slice_str("env"));
-  sbx_json_begin_object(&b->json);
-  for (const sbx_json *v = sbx_json_next(env, NULL, &name); v != NULL;
-       v = sbx_json_next(env, v, &name)) {
-    sbx_json_string(v, &value);
-    sbx_json_put_name(&b->json, name);
-    sbx_json_put_string(&b->json, value);
-  }
+  sbx_remote_begin_map(&b->json, env);
   sbx_json_end_object(&b->json);
 }
 
@@ -239,19 +232,12 @@ static void put_all(body *b) {
 static void put_labels(body *b) {
   const sbx_json *labels = NULL;
   char *language = NULL;
-  sbx_slice name, value = {NULL, 0};
   if (b->rc == SBX_OK)
     b->rc = sbx_remote_map(&labels, b->options, "labels", b->err);
   if (b->rc == SBX_OK)
     b->rc = sbx_remote_text(&language, b->options, "language", b->err);
   sbx_json_put_name(&b->json, sbx_slice_str("labels"));
-  sbx_json_begin_object(&b->json);
-  for (const sbx_json *v = sbx_json_next(labels, NULL, &name); v != NULL;
-       v = sbx_json_next(labels, v, &name)) {
-    sbx_json_string(v, &value);
-    sbx_json_put_name(&b->json, name);
-    sbx_json_put_string(&b->json, value);
-  }
+  sbx_remote_begin_map(&b->json, labels);
   if (labels == NULL || sbx_json_get(labels, "code-toolbox-language") == NULL) {
     sbx_json_put_name(&b->json, sbx_slice_str("code-toolbox-language"));
     sbx_json_put_string(&b->json, sbx_slice_str(language != NULL ? language : "python"));

@@ -63,18 +63,11 @@ static uint32_t read_version(sbx_slice text) {
   return parts[0] < 256 ? SBX__E2B_VERSION(parts[0], parts[1], parts[2]) : 0;
 }
 
-/* Old records have "<id>-<client>"; only the first part routes. */
 static int read_id(char **out, const sbx_json *root, sbx_err *err) {
   sbx_slice id;
-  if (!sbx_json_string(sbx_json_get(root, "sandboxID"), &id))
+  if (!sbx_json_string(sbx_json_get(root, "sandboxID"), &id) || !sbx__e2b_cut_id(&id) ||
+      id.len > MAX_ID)
     return unexpected(err, "sandboxID");
-  id.len = sbx_slice_find(id, '-');
-  if (id.len == 0 || id.len > MAX_ID)
-    return unexpected(err, "sandboxID");
-  for (size_t i = 0; i < id.len; i++) {
-    if (!sbx_is_digit(id.ptr[i]) && !(id.ptr[i] >= 'a' && id.ptr[i] <= 'z'))
-      return unexpected(err, "sandboxID");
-  }
   *out = sbx_strndup(id.ptr, id.len);
   return *out != NULL ? SBX_OK : sbx_err_set(err, SBX_ENOMEM, NULL);
 }

@@ -56,6 +56,8 @@ void sbx__e2b_config_free(sbx_config *config);
 int sbx__e2b_missing_key(sbx_err *err);
 /* Whether addresses can be made of it. */
 bool sbx__e2b_is_domain(sbx_slice text);
+/* The same for an id, which is cut to what routes: old records have "<id>-<client>". */
+bool sbx__e2b_cut_id(sbx_slice *id);
 
 /* ---- sessions ------------------------------------------------------------------------------- */
 

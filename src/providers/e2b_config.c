@@ -68,18 +68,24 @@ bool sbx__e2b_is_domain(sbx_slice text) {
 }
 
 /* Ids stand in paths and host names. */
+bool sbx__e2b_cut_id(sbx_slice *id) {
+  id->len = sbx_slice_find(*id, '-');
+  bool ok = id->len > 0;
+  for (size_t i = 0; ok && i < id->len; i++)
+    ok = (id->ptr[i] >= 'a' && id->ptr[i] <= 'z') || sbx_is_digit(id->ptr[i]);
+  return ok;
+}
+
 static int read_attach_id(sbx_config *config, const sbx_json *options, sbx_err *err) {
   int rc = sbx_remote_text(&config->attach_id, options, "sandboxId", err);
-  for (char *c = config->attach_id; rc == SBX_OK && c != NULL && *c != '\0'; c++) {
-    if (*c == '-' && c > config->attach_id) { /* the old form "<id>-<client>" */
-      *c = '\0';
-      break;
-    }
-    if (!(*c >= 'a' && *c <= 'z') && !sbx_is_digit(*c))
-      rc =
-          sbx_err_set(err, SBX_EINVAL, "sandboxId must be an id such as \"i3kq0z7v1x9a8b2c4d5e6\"");
-  }
-  return rc;
+  if (rc != SBX_OK || config->attach_id == NULL)
+    return rc;
+  sbx_slice id = sbx_slice_str(config->attach_id);
+  if (!sbx__e2b_cut_id(&id))
+    return sbx_err_set(err, SBX_EINVAL,
+                       "sandboxId must be an id such as \"i3kq0z7v1x9a8b2c4d5e6\"");
+  config->attach_id[id.len] = '\0';
+  return SBX_OK;
 }
 
 /* ---- headers -------------------------------------------------------------------------------- */

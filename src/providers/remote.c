@@ -87,6 +87,17 @@ int sbx_remote_map(const sbx_json **out, const sbx_json *options, const char *na
   return SBX_OK;
 }
 
+void sbx_remote_begin_map(sbx_json_out *out, const sbx_json *map) {
+  sbx_slice name, value = {NULL, 0};
+  sbx_json_begin_object(out);
+  for (const sbx_json *v = sbx_json_next(map, NULL, &name); v != NULL;
+       v = sbx_json_next(map, v, &name)) {
+    sbx_json_string(v, &value);
+    sbx_json_put_name(out, name);
+    sbx_json_put_string(out, value);
+  }
+}
+
 int sbx_remote_client(sbx_http_client **out, sbx_loop *loop, const sbx_json *options,
                       sbx_http_version version, sbx_err *err) {
   const sbx_json *proxy = sbx_json_get(options, "proxy");

@@ -21,6 +21,8 @@ int sbx_remote_int(int64_t *out, const sbx_json *options, const char *name, int6
 int sbx_remote_url(char **out, const sbx_json *options, const char *name, sbx_err *err);
 /* An object of strings without NUL bytes; NULL when it is absent. Borrowed from `options`. */
 int sbx_remote_map(const sbx_json **out, const sbx_json *options, const char *name, sbx_err *err);
+/* Begins an object with the members of such a map (NULL: none). */
+void sbx_remote_begin_map(sbx_json_out *out, const sbx_json *map);
 
 /* The members "proxy" (URL; "" for none, whatever the environment says) and "ca" (certificates in
  * PEM, trusted in place of the system's), and the client that they make, which is shared with
