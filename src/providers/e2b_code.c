@@ -31,7 +31,8 @@ typedef struct code_op {
 
 /* ---- the end -------------------------------------------------------------------------------- */
 
-static void let_go(code_op *x) {
+static void let_go(sbx_steps *steps) {
+  code_op *x = (code_op *)(void *)steps;
   sbx_timer_stop(&x->limit);
   if (x->keeps_alive)
     sbx__e2b_life_leave(x->steps.session);
@@ -40,7 +41,6 @@ static void let_go(code_op *x) {
 
 /* What has come is kept in any case. */
 static void finish(code_op *x, const sbx_err *err) {
-  let_go(x);
   sbx__e2b_cell_finish(&x->cell);
   sbx_steps_finish(&x->steps, err);
 }
@@ -49,11 +49,6 @@ static void fail(code_op *x, int code, const char *text) {
   sbx_err err;
   sbx_err_set(&err, code, "%s", text);
   finish(x, &err);
-}
-
-static void on_ending(sbx_steps *steps, int reason) {
-  (void)reason;
-  let_go((code_op *)(void *)steps);
 }
 
 static void release(sbx_steps *steps) {
@@ -91,8 +86,6 @@ static void on_limit(sbx_timer *timer) {
   if (restart != NULL)
     sbx_op_set_deadline(restart, RESTART_MS);
   sbx_steps_wait_for(&x->steps, restart);
-  if (x->steps.op.finished)
-    let_go(x);
 }
 
 /* Nothing runs that would have to be killed. */
@@ -237,8 +230,6 @@ static void send_request(code_op *x) {
                               .http.consumer = x,
                               .port = SBX__E2B_CODE_PORT};
   sbx__e2b_to_sandbox(&x->steps, &request, on_reply_end);
-  if (x->steps.op.finished)
-    let_go(x);
 }
 
 static void on_context(sbx_op *op, void *arg) {
@@ -260,8 +251,6 @@ static void begin(code_op *x, const sbx_exec_spec *spec) {
     return;
   }
   sbx_steps_wait_for(&x->steps, sbx__e2b_context_wait(session, spec, &x->context, on_context, x));
-  if (x->steps.op.finished)
-    let_go(x);
 }
 
 sbx_op *sbx__e2b_code(sbx_session *session, const sbx_exec_spec *spec, sbx_output *out,
@@ -270,7 +259,7 @@ sbx_op *sbx__e2b_code(sbx_session *session, const sbx_exec_spec *spec, sbx_outpu
   code_op *x = sbx_steps_new(sizeof *x, session, session->config->loop, done, arg);
   if (x == NULL)
     return NULL;
-  x->steps.ending = on_ending;
+  x->steps.let_go = let_go;
   x->steps.release = release;
   x->status = status;
   x->language = spec->language;

@@ -42,7 +42,8 @@ struct exec_op {
 
 /* ---- the end -------------------------------------------------------------------------------- */
 
-static void let_go(exec_op *x) {
+static void let_go(sbx_steps *steps) {
+  exec_op *x = (exec_op *)(void *)steps;
   sbx_timer_stop(&x->drain);
   if (x->killer != NULL)
     *x->killer = NULL;
@@ -54,18 +55,12 @@ static void let_go(exec_op *x) {
     sbx_op_drop(&x->uploads[i], SBX_ECANCELED);
 }
 
-static void finish(exec_op *x, const sbx_err *err) {
-  let_go(x);
-  sbx_steps_finish(&x->steps, err);
-}
-
 static bool is_running(const exec_op *x) {
   return x->started_at_ms != 0 && !x->status->limit_kept && x->steps.request != NULL;
 }
 
 static void on_ending(sbx_steps *steps, int reason) {
   exec_op *x = (exec_op *)(void *)steps;
-  let_go(x);
   if (!is_running(x))
     return;
   sbx_op *running = steps->request;
@@ -87,7 +82,7 @@ static void on_tree_killed(sbx_op *op, void *arg) {
   exec_op *x = arg;
   x->steps.request = NULL;
   x->status->tree_gone = op->err.code == SBX_OK;
-  finish(x, NULL);
+  sbx_steps_finish(&x->steps, NULL);
 }
 
 /* The service has ended the process that it knows, or only its stream; not what that had started.
@@ -97,8 +92,6 @@ static void end_tree(exec_op *x, int64_t pid) {
   x->killed = true;
   sbx_steps_wait_for(&x->steps,
                      sbx__e2b_kill_tree(x->steps.session, x->token, pid, on_tree_killed, x));
-  if (x->steps.op.finished)
-    let_go(x);
 }
 
 static void take_end(exec_op *x, const sbx__e2b_end *end) {
@@ -114,7 +107,7 @@ static void take_end(exec_op *x, const sbx__e2b_end *end) {
     status->signal_number = 9;
     status->signal_name = "SIGKILL";
   }
-  finish(x, NULL);
+  sbx_steps_finish(&x->steps, NULL);
 }
 
 /* Killed before it was started. */
@@ -141,7 +134,7 @@ static void on_process_done(sbx_op *op, void *arg) {
   else if (end->ended || both_lines_came(x) || x->status->tree_gone)
     take_end(x, end);
   else
-    finish(x, &op->err);
+    sbx_steps_finish(&x->steps, &op->err);
 }
 
 /* ---- output --------------------------------------------------------------------------------- */
@@ -176,8 +169,6 @@ static void run(exec_op *x) {
   x->started_at_ms = sbx_now_ms();
   x->keeps_alive = sbx__e2b_life_enter(session, x->limit_ms);
   sbx_steps_wait_for(&x->steps, sbx__e2b_process(session, &spec, on_process_done, x));
-  if (x->steps.op.finished)
-    let_go(x);
 }
 
 static void on_uploaded(sbx_op *op, void *arg) {
@@ -189,7 +180,7 @@ static void on_uploaded(sbx_op *op, void *arg) {
   if (x->steps.op.finished)
     return;
   if (op->err.code != SBX_OK)
-    finish(x, &op->err);
+    sbx_steps_finish(&x->steps, &op->err);
   else if (x->killed)
     end_unstarted(x);
   else if (x->uploads[0] == NULL && x->uploads[1] == NULL)
@@ -220,6 +211,7 @@ sbx_op *sbx__e2b_exec(sbx_session *session, const sbx_exec_spec *spec, sbx_outpu
   if (x == NULL)
     return NULL;
   x->steps.ending = on_ending;
+  x->steps.let_go = let_go;
   x->steps.release = release;
   x->out = out;
   x->status = status;
@@ -237,7 +229,7 @@ sbx_op *sbx__e2b_exec(sbx_session *session, const sbx_exec_spec *spec, sbx_outpu
   if (rc == SBX_OK)
     rc = upload(x, &err);
   if (rc != SBX_OK)
-    finish(x, &err);
+    sbx_steps_finish(&x->steps, &err);
   return &x->steps.op;
 }
 

@@ -38,9 +38,8 @@ static process *process_of(sbx_steps *steps) {
 
 /* ---- the end of the op ---------------------------------------------------------------------- */
 
-static void finish(process *p, const sbx_err *err) {
-  sbx_timer_stop(&p->timer);
-  sbx_steps_finish(&p->steps, err);
+static void let_go(sbx_steps *steps) {
+  sbx_timer_stop(&process_of(steps)->timer);
 }
 
 /* Closes the stream; nothing of it comes any more. */
@@ -52,10 +51,8 @@ static void drop_stream(process *p) {
 }
 
 static void on_ending(sbx_steps *steps, int reason) {
-  process *p = process_of(steps);
   (void)reason;
-  sbx_timer_stop(&p->timer);
-  drop_stream(p);
+  drop_stream(process_of(steps));
 }
 
 static void release(sbx_steps *steps) {
@@ -66,7 +63,7 @@ static void release(sbx_steps *steps) {
 
 static void fail(process *p, const sbx_err *err) {
   drop_stream(p);
-  finish(p, err);
+  sbx_steps_finish(&p->steps, err);
 }
 
 /* ---- events --------------------------------------------------------------------------------- */
@@ -236,21 +233,21 @@ static void on_stream_end(sbx_steps *steps, sbx_http *reply) {
   process *p = process_of(steps);
   sbx_err err;
   if (p->end.ended) {
-    finish(p, NULL);
+    sbx_steps_finish(&p->steps, NULL);
   } else if (reply->op.err.code != SBX_OK) {
     p->end.may_have_run = p->end.may_have_run || reply->sent_maybe;
-    finish(p, &reply->op.err);
+    sbx_steps_finish(&p->steps, &reply->op.err);
   } else if (reply->status != 200) {
     sbx__e2b_sandbox_error(p->steps.session, reply, "command", &err);
     p->end.may_have_run = may_have_run(reply, &err);
-    finish(p, &err);
+    sbx_steps_finish(&p->steps, &err);
   } else if (p->refusal.code != SBX_OK) {
-    finish(p, &p->refusal);
+    sbx_steps_finish(&p->steps, &p->refusal);
   } else {
     p->end.may_have_run = true;
     if (sbx_envelope_finish(&p->envelope, &err) == SBX_OK)
       broken(&err, "it does not say how the command ended");
-    finish(p, &err);
+    sbx_steps_finish(&p->steps, &err);
   }
 }
 
@@ -291,6 +288,7 @@ sbx_op *sbx__e2b_process(sbx_session *session, const sbx__e2b_process_spec *spec
   if (p == NULL)
     return NULL;
   p->steps.ending = on_ending;
+  p->steps.let_go = let_go;
   p->steps.release = release;
   p->limit_ms = spec->limit_ms != SBX_NO_TIMEOUT ? spec->limit_ms : 0;
   p->on_output = spec->on_output;

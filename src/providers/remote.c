@@ -188,11 +188,15 @@ void sbx_steps_wait_for(sbx_steps *steps, sbx_op *child) {
 }
 
 void sbx_steps_finish(sbx_steps *steps, const sbx_err *err) {
+  if (steps->let_go != NULL && !steps->op.finished)
+    steps->let_go(steps);
   sbx_timer_stop(&steps->pause);
   sbx_op_finish(&steps->op, err);
 }
 
 void sbx_steps_finish_code(sbx_steps *steps, int code) {
-  sbx_timer_stop(&steps->pause);
-  sbx_op_finish_code(&steps->op, code);
+  sbx_err err;
+  if (code != SBX_OK)
+    sbx_err_set(&err, code, NULL);
+  sbx_steps_finish(steps, code != SBX_OK ? &err : NULL);
 }

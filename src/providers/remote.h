@@ -49,8 +49,10 @@ struct sbx_steps {
   sbx_timer pause;
   sbx_steps_reply on_reply;
   sbx_steps_time on_time;
-  void (*ending)(sbx_steps *steps, int reason); /* it ends early; NULL: nothing to do then */
-  void (*release)(sbx_steps *steps);            /* frees what it holds; NULL: nothing */
+  /* Each may be NULL. */
+  void (*ending)(sbx_steps *steps, int reason); /* it ends early */
+  void (*let_go)(sbx_steps *steps);  /* it ends, in whatever way: stops what runs beside it */
+  void (*release)(sbx_steps *steps); /* frees what it holds */
 };
 
 /* `size` zeroed bytes that begin with an sbx_steps; NULL on out of memory. */
