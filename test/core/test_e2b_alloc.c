@@ -4,7 +4,7 @@
 
 #include "core/err.h"
 #include "core/transfer.h"
-#include "support/core_test.h"
+#include "support/loop_fixture.h"
 
 #include <spawn.h>
 #include <sys/wait.h>
@@ -25,7 +25,6 @@ typedef struct fixture {
   sbx_sandbox *sb;
   int reported;
   int code;
-  bool closed;
 } fixture;
 
 /* ---- the emulator --------------------------------------------------------------------------- */
@@ -126,8 +125,7 @@ static int setup(void **state) {
   assert_non_null(f);
   alarm(getenv("SBX_VALGRIND") != NULL ? 600 : 120);
   start_emulator(&f->e2b);
-  assert_int_equal(uv_loop_init(&f->uv), 0);
-  assert_int_equal(sbx_loop_new(&f->loop, &f->uv, NULL), SBX_OK);
+  loop_open(&f->uv, &f->loop);
   new_sandbox(f);
   begun(f, sbx_sandbox_start(f->sb, report, f, NULL, NULL));
   await(f, 1);
@@ -136,21 +134,13 @@ static int setup(void **state) {
   return 0;
 }
 
-static void on_closed(void *arg) {
-  ((fixture *)arg)->closed = true;
-}
-
 static int teardown(void **state) {
   fixture *f = *state;
   sbx_sandbox_free(f->sb);
-  sbx_loop_close(f->loop, on_closed, f);
-  while (!f->closed)
-    uv_run(&f->uv, UV_RUN_ONCE);
-  assert_int_equal(uv_loop_close(&f->uv), 0);
+  loop_end(&f->uv, f->loop);
   close(f->e2b.keep);
   waitpid(f->e2b.pid, NULL, 0);
   free(f);
-  assert_int_equal(sbx_alloc_live(), 0);
   return 0;
 }
 

@@ -128,7 +128,7 @@ static void test_loop_ends_with_requests_in_flight(void **state) {
   }
   while (s.bytes == 0)
     uv_run(&f->uv, UV_RUN_ONCE);
-  sbx_loop_close(f->loop, on_loop_closed, f);
+  sbx_loop_close(f->loop, on_loop_closed, NULL);
   /* One that comes too late is told so as well. */
   sbx_http_request late = to(f, "GET", server.http, "/small");
   assert_non_null(start(f, NULL, &late, &r[N]));
@@ -377,7 +377,7 @@ static void test_unix_socket(void **state) {
 static void one_exchange(size_t nth, bool form, bool *reached) {
   const sbx_http_part part = {.name = sbx_slice_str("a"), .content = sbx_slice_str("1")};
   const sbx_http_options options = {.no_proxy = true};
-  fixture f = {.closed = 0};
+  fixture f = {0};
   reply r = {0};
   sbx_headers headers;
   size_t before = sbx_alloc_live();
@@ -404,7 +404,7 @@ static void one_exchange(size_t nth, bool form, bool *reached) {
   assert_int_equal(code, *reached ? SBX_ENOMEM : SBX_OK);
   sbx_http_client_free(f.plain);
   if (f.loop != NULL)
-    sbx_loop_close(f.loop, on_loop_closed, &f);
+    sbx_loop_close(f.loop, NULL, NULL);
   uv_run(&f.uv, UV_RUN_DEFAULT);
   assert_int_equal(uv_loop_close(&f.uv), 0);
   sbx_headers_deinit(&headers);

@@ -1,43 +1,26 @@
 /* Tests of core/loop: timers, watches, deferred tasks, pool work, liveness and the orderly end. */
 #include "core/loop.h"
 
-#include "core/alloc.h"
 #include "core/err.h"
+#include "support/loop_fixture.h"
 
-#include <setjmp.h>
-#include <stdarg.h>
-#include <stdint.h>
-#include <stdlib.h>
 #include <unistd.h>
-
-#include <cmocka.h>
 
 typedef struct fixture {
   uv_loop_t uv;
   sbx_loop *loop;
-  int closed;
 } fixture;
-
-static void on_closed(void *arg) {
-  ((fixture *)arg)->closed++;
-}
 
 static int setup(void **state) {
   fixture *f = calloc(1, sizeof *f);
-  assert_int_equal(uv_loop_init(&f->uv), 0);
-  assert_int_equal(sbx_loop_new(&f->loop, &f->uv, NULL), SBX_OK);
+  loop_open(&f->uv, &f->loop);
   *state = f;
   return 0;
 }
 
 static int teardown(void **state) {
   fixture *f = *state;
-  if (f->loop != NULL)
-    sbx_loop_close(f->loop, on_closed, f);
-  assert_int_equal(uv_run(&f->uv, UV_RUN_DEFAULT), 0);
-  assert_int_equal(f->closed, 1);
-  assert_int_equal(uv_loop_close(&f->uv), 0);
-  assert_int_equal(sbx_alloc_live(), 0);
+  loop_end(&f->uv, f->loop);
   free(f);
   return 0;
 }
@@ -498,9 +481,9 @@ static void test_close_waits_for_work_and_drains(void **state) {
   assert_int_equal(sbx_work_start(f->loop, run_job, job_done, &j, NULL), SBX_OK);
   sbx_loop_defer(f->loop, &t.task);
   assert_false(sbx_loop_is_closing(f->loop));
-  sbx_loop_close(f->loop, on_closed, f);
+  sbx_loop_close(f->loop, on_loop_closed, NULL);
   assert_true(sbx_loop_is_closing(f->loop));
-  assert_int_equal(f->closed, 0);
+  assert_int_equal(loops_closed, 0);
   assert_int_equal(t.runs, 0);
   assert_int_equal(uv_run(&f->uv, UV_RUN_DEFAULT), 0);
   f->loop = NULL;
@@ -514,12 +497,12 @@ static void test_close_waits_for_work_and_drains(void **state) {
 static void close_from_task(sbx_task *task) {
   counting_task *t = (counting_task *)(void *)task;
   t->runs++;
-  sbx_loop_close(t->loop, on_closed, t->clock);
+  sbx_loop_close(t->loop, on_loop_closed, NULL);
 }
 
 static void test_close_from_a_task(void **state) {
   fixture *f = *state;
-  counting_task t = {.loop = f->loop, .clock = (int *)(void *)f};
+  counting_task t = {.loop = f->loop};
   sbx_task_init(&t.task, close_from_task);
   sbx_loop_defer(f->loop, &t.task);
   assert_int_equal(uv_run(&f->uv, UV_RUN_DEFAULT), 0);

@@ -1,13 +1,6 @@
 /* Tests of sbx_loop_run_ready(): the end of a host that gets no further turn of the loop. */
-#include "core/alloc.h"
 #include "core/op.h"
-
-#include <setjmp.h>
-#include <stdarg.h>
-#include <stdint.h>
-#include <stdlib.h>
-
-#include <cmocka.h>
+#include "support/loop_fixture.h"
 
 typedef struct fixture {
   uv_loop_t uv;
@@ -15,14 +8,9 @@ typedef struct fixture {
   sbx_task first, second;
   int runs;
   int done;
-  int closed;
 } fixture;
 
 static fixture *now; /* of the running test, for callbacks that carry no argument */
-
-static void on_closed(void *arg) {
-  ((fixture *)arg)->closed++;
-}
 
 static void count(sbx_task *task) {
   (void)task;
@@ -45,8 +33,7 @@ static void run_all(sbx_task *task) {
 
 static int setup(void **state) {
   fixture *f = calloc(1, sizeof *f);
-  assert_int_equal(uv_loop_init(&f->uv), 0);
-  assert_int_equal(sbx_loop_new(&f->loop, &f->uv, NULL), SBX_OK);
+  loop_open(&f->uv, &f->loop);
   sbx_task_init(&f->second, count);
   *state = now = f;
   return 0;
@@ -54,12 +41,7 @@ static int setup(void **state) {
 
 static int teardown(void **state) {
   fixture *f = *state;
-  if (!sbx_loop_is_closing(f->loop))
-    sbx_loop_close(f->loop, on_closed, f);
-  assert_int_equal(uv_run(&f->uv, UV_RUN_DEFAULT), 0);
-  assert_int_equal(f->closed, 1);
-  assert_int_equal(uv_loop_close(&f->uv), 0);
-  assert_int_equal(sbx_alloc_live(), 0);
+  loop_end(&f->uv, f->loop);
   free(f);
   return 0;
 }
@@ -106,10 +88,10 @@ static void test_a_closing_loop_ends_its_ops_without_a_turn(void **state) {
     assert_non_null(op);
     sbx_op_init(op, &op_class, f->loop, on_done, f);
   }
-  sbx_loop_close(f->loop, on_closed, f);
+  sbx_loop_close(f->loop, on_loop_closed, NULL);
   sbx_loop_run_ready(f->loop);
   assert_int_equal(f->done, 3);
-  assert_int_equal(f->closed, 0);
+  assert_int_equal(loops_closed, 0);
 }
 
 int main(void) {

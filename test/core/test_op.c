@@ -1,14 +1,7 @@
 /* Tests of core/op: one finish, deadline, cancel, the loop's end, disowning. */
 #include "core/op.h"
 
-#include "core/alloc.h"
-
-#include <setjmp.h>
-#include <stdarg.h>
-#include <stdint.h>
-#include <stdlib.h>
-
-#include <cmocka.h>
+#include "support/loop_fixture.h"
 
 typedef struct log {
   int aborts[32]; /* by -reason */
@@ -21,7 +14,6 @@ typedef struct log {
 typedef struct fixture {
   uv_loop_t uv;
   sbx_loop *loop;
-  int closed;
   log log;
 } fixture;
 
@@ -68,26 +60,16 @@ static test_op *new_op(fixture *f, bool finish_at_once) {
   return t;
 }
 
-static void on_closed(void *arg) {
-  ((fixture *)arg)->closed++;
-}
-
 static int setup(void **state) {
   fixture *f = calloc(1, sizeof *f);
-  assert_int_equal(uv_loop_init(&f->uv), 0);
-  assert_int_equal(sbx_loop_new(&f->loop, &f->uv, NULL), SBX_OK);
+  loop_open(&f->uv, &f->loop);
   *state = f;
   return 0;
 }
 
 static int teardown(void **state) {
   fixture *f = *state;
-  if (f->loop != NULL)
-    sbx_loop_close(f->loop, on_closed, f);
-  assert_int_equal(uv_run(&f->uv, UV_RUN_DEFAULT), 0);
-  assert_int_equal(f->closed, 1);
-  assert_int_equal(uv_loop_close(&f->uv), 0);
-  assert_int_equal(sbx_alloc_live(), 0);
+  loop_end(&f->uv, f->loop);
   free(f);
   return 0;
 }
@@ -158,7 +140,7 @@ static void test_close_aborts_all(void **state) {
   for (int i = 0; i < 5; i++)
     new_op(f, false);
   parent->child = &new_op(f, false)->op;
-  sbx_loop_close(f->loop, on_closed, f);
+  sbx_loop_close(f->loop, on_loop_closed, NULL);
   assert_int_equal(f->log.dones, 0);
   assert_int_equal(uv_run(&f->uv, UV_RUN_DEFAULT), 0);
   f->loop = NULL;
@@ -183,7 +165,7 @@ static void test_ops_born_while_closing_end_too(void **state) {
   test_op *t = new_op(f, false);
   t->op.done = start_another;
   t->op.arg = f;
-  sbx_loop_close(f->loop, on_closed, f);
+  sbx_loop_close(f->loop, on_loop_closed, NULL);
   assert_int_equal(uv_run(&f->uv, UV_RUN_DEFAULT), 0);
   f->loop = NULL;
   assert_int_equal(f->log.destroys, 4);
@@ -192,7 +174,7 @@ static void test_ops_born_while_closing_end_too(void **state) {
 
 static void test_finish_overtakes_a_queued_abort(void **state) {
   fixture *f = *state;
-  sbx_loop_close(f->loop, on_closed, f);
+  sbx_loop_close(f->loop, on_loop_closed, NULL);
   test_op *t = new_op(f, false);
   sbx_op_finish(&t->op, NULL);
   assert_int_equal(uv_run(&f->uv, UV_RUN_DEFAULT), 0);

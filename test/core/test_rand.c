@@ -1,16 +1,7 @@
 /* Tests of core/rand, and of the state that others keep with a loop. */
 #include "core/rand.h"
 
-#include "core/alloc.h"
-#include "core/loop.h"
-
-#include <setjmp.h>
-#include <stdarg.h>
-#include <stdint.h>
-#include <stdlib.h>
-#include <string.h>
-
-#include <cmocka.h>
+#include "support/loop_fixture.h"
 
 static void test_random_names(void **state) {
   char a[201], b[201], none[1];
@@ -52,20 +43,16 @@ static void test_state_is_found_and_ended_with_the_loop(void **state) {
   uv_loop_t uv;
   sbx_loop *loop;
   (void)state;
-  assert_int_equal(uv_loop_init(&uv), 0);
-  assert_int_equal(sbx_loop_new(&loop, &uv, NULL), SBX_OK);
+  loop_open(&uv, &loop);
   assert_null(sbx_loop_find_state(loop, &key_a));
   sbx_loop_add_state(loop, &a.state);
   sbx_loop_add_state(loop, &b.state);
   assert_ptr_equal(sbx_loop_find_state(loop, &key_a), &a);
   assert_ptr_equal(sbx_loop_find_state(loop, &key_b), &b);
   assert_null(sbx_loop_find_state(loop, &key_c));
-  sbx_loop_close(loop, NULL, NULL);
-  uv_run(&uv, UV_RUN_DEFAULT);
-  assert_int_equal(uv_loop_close(&uv), 0);
+  loop_end(&uv, loop);
   assert_int_equal(a.ended, 1);
   assert_int_equal(b.ended, 1);
-  assert_int_equal(sbx_alloc_live(), 0);
 }
 
 int main(void) {

@@ -25,15 +25,10 @@ int http_group_teardown(void **state) {
   return 0;
 }
 
-void on_loop_closed(void *arg) {
-  ((fixture *)arg)->closed++;
-}
-
 int http_setup(void **state) {
   fixture *f = calloc(1, sizeof *f);
   sbx_http_options options = {0};
-  assert_int_equal(uv_loop_init(&f->uv), 0);
-  assert_int_equal(sbx_loop_new(&f->loop, &f->uv, NULL), SBX_OK);
+  loop_open(&f->uv, &f->loop);
   f->plain = new_client(&options);
   *state = f;
   return 0;
@@ -44,13 +39,10 @@ int http_teardown(void **state) {
   /* Kept connections and their timers do not keep an idle loop alive. */
   if (f->loop != NULL) {
     assert_int_equal(uv_run(&f->uv, UV_RUN_DEFAULT), 0);
-    sbx_loop_close(f->loop, on_loop_closed, f);
+    sbx_loop_close(f->loop, on_loop_closed, NULL);
   }
   sbx_http_client_free(f->plain);
-  assert_int_equal(uv_run(&f->uv, UV_RUN_DEFAULT), 0);
-  assert_int_equal(f->closed, 1);
-  assert_int_equal(uv_loop_close(&f->uv), 0);
-  assert_int_equal(sbx_alloc_live(), 0);
+  loop_end(&f->uv, NULL);
   free(f);
   return 0;
 }

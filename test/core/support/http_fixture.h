@@ -4,18 +4,9 @@
 
 #include "core/http.h"
 
-#include "core/alloc.h"
 #include "core/err.h"
 #include "http_server.h"
-
-#include <setjmp.h>
-#include <stdarg.h>
-#include <stdint.h>
-#include <stdio.h>
-#include <stdlib.h>
-#include <string.h>
-
-#include <cmocka.h>
+#include "loop_fixture.h"
 
 extern http_server server;
 
@@ -23,7 +14,6 @@ typedef struct fixture {
   uv_loop_t uv;
   sbx_loop *loop; /* a test that closes it sets NULL */
   sbx_http_client *plain;
-  int closed;
   char url[512];
 } fixture;
 
@@ -57,7 +47,6 @@ int http_teardown(void **state);
 #define HTTP_TEST(name) cmocka_unit_test_setup_teardown(name, http_setup, http_teardown)
 /* The machine's proxies and certificates must not decide these tests. */
 void clean_environment(void);
-void on_loop_closed(void *fixture);
 
 /* A request to the server's listener; its URL stays in the fixture until the next one. */
 sbx_http_request to(fixture *f, const char *method, uint16_t port, const char *path);

@@ -27,10 +27,6 @@ size_t local_count_fds(void) {
 
 /* ---- life ---- */
 
-static void on_loop_closed(void *arg) {
-  ((local_fixture *)arg)->loop_closed++;
-}
-
 static void make_sandbox(local_fixture *f, const char *more) {
   const char *guard = getenv("SBX_GUARD");
   sbx_err err;
@@ -52,8 +48,7 @@ int local_setup(void **state) {
   f->fds = local_count_fds();
   snprintf(f->base, sizeof f->base, "/tmp/sbx-test-XXXXXX");
   assert_non_null(mkdtemp(f->base));
-  assert_int_equal(uv_loop_init(&f->uv), 0);
-  assert_int_equal(sbx_loop_new(&f->loop, &f->uv, NULL), SBX_OK);
+  loop_open(&f->uv, &f->loop);
   make_sandbox(f, "");
   *state = f;
   return 0;
@@ -67,10 +62,10 @@ void local_free_sandbox(local_fixture *f) {
 void local_close_loop(local_fixture *f) {
   if (f->loop == NULL)
     return;
-  sbx_loop_close(f->loop, on_loop_closed, f);
+  sbx_loop_close(f->loop, on_loop_closed, NULL);
   f->loop = NULL;
   uv_run(&f->uv, UV_RUN_DEFAULT);
-  assert_int_equal(f->loop_closed, 1);
+  assert_int_equal(loops_closed, 1);
 }
 
 static int remove_one(const char *path, const struct stat *st, int type, struct FTW *ftw) {

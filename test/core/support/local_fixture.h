@@ -2,8 +2,7 @@
 #ifndef SBX_TEST_LOCAL_FIXTURE_H
 #define SBX_TEST_LOCAL_FIXTURE_H
 
-#include "core_test.h"
-#include "sbx.h"
+#include "loop_fixture.h"
 
 typedef struct local_fixture {
   uv_loop_t uv;
@@ -11,7 +10,6 @@ typedef struct local_fixture {
   sbx_sandbox *sb;
   char base[64]; /* a directory of the test; the workspaces are made in it */
   char options[8192];
-  int loop_closed;
   size_t fds; /* open before the test */
 } local_fixture;
 

@@ -1,8 +1,6 @@
 /* sandbox_fixture.c - see the header. */
 #include "sandbox_fixture.h"
 
-#include "core/alloc.h"
-
 #include <stdio.h>
 #include <unistd.h>
 
@@ -24,29 +22,19 @@ int fixture_setup(void **state) {
   assert_non_null(f);
   alarm(TEST_SECONDS);
   fake_reset();
-  assert_int_equal(uv_loop_init(&f->uv), 0);
-  assert_int_equal(sbx_loop_new(&f->loop, &f->uv, NULL), SBX_OK);
+  loop_open(&f->uv, &f->loop);
   fixture_options(f, "{}");
   *state = f;
   return 0;
 }
 
-static void on_loop_closed(void *arg) {
-  ((fixture *)arg)->loop_closed++;
-}
-
 int fixture_teardown(void **state) {
   fixture *f = *state;
   sbx_sandbox_free(f->sb);
-  if (f->loop != NULL)
-    sbx_loop_close(f->loop, on_loop_closed, f);
-  uv_run(&f->uv, UV_RUN_DEFAULT);
-  assert_int_equal(f->loop_closed, 1);
-  assert_int_equal(uv_loop_close(&f->uv), 0);
+  loop_end(&f->uv, f->loop);
   assert_int_equal(fake.live_ops, 0);
   assert_int_equal(fake.live_sessions, 0);
   assert_int_equal(fake.live_configs, 0);
-  assert_int_equal(sbx_alloc_live(), 0);
   free(f);
   return 0;
 }

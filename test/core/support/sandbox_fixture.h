@@ -3,20 +3,12 @@
 #define SBX_TEST_SANDBOX_FIXTURE_H
 
 #include "fake_provider.h"
-
-#include <setjmp.h>
-#include <stdarg.h>
-#include <stdint.h>
-#include <stdlib.h>
-#include <string.h>
-
-#include <cmocka.h>
+#include "loop_fixture.h"
 
 typedef struct fixture {
   uv_loop_t uv;
   sbx_loop *loop;
   sbx_sandbox *sb;
-  int loop_closed;
 } fixture;
 
 /* What the callback of one call was given; `times` counts its calls. */
