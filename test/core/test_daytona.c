@@ -2,49 +2,32 @@
  * and reading its report. */
 #include "providers/daytona.h"
 
-#include "support/core_test.h"
+#include "support/config_test.h"
 
 #define TAG "0123456789abcdef0123456789abcdef"
 #define REPORT "a shell's greeting\n\n" TAG " ran 7 0 5 3\naGVsbG8=\n\nZXJy\n\n" TAG " end\n"
 
-static int configure(sbx_config **out, sbx_slice options, sbx_err *err) {
-  sbx_json_doc *doc;
-  assert_int_equal(sbx_json_parse(&doc, options, err), SBX_OK);
-  int rc = sbx_provider_configure(out, &sbx_daytona_provider, NULL, sbx_json_root(doc), err);
-  sbx_json_free(doc, true);
-  return rc;
-}
-
 /* ---- options ---- */
 
 static void test_options(void **state) {
-  sbx_config *config = NULL;
-  sbx_err err;
   (void)state;
-  assert_int_equal(
-      configure(&config, LIT("{\"apiKey\":\"k\",\"baseURL\":\"http://h:1/api//\"}"), &err), SBX_OK);
+  sbx_config *config =
+      config_of(&sbx_daytona_provider, "{\"apiKey\":\"k\",\"baseURL\":\"http://h:1/api//\"}");
   assert_string_equal(config->api_url, "http://h:1/api");
   assert_true(config->owned && config->ephemeral && !config->keyless);
-  sbx_daytona_provider.config_free(config);
-  assert_int_equal(configure(&config,
-                             LIT("{\"jwtToken\":\"j\",\"organizationId\":\"o\","
-                                 "\"sandboxId\":\"s\",\"autoDeleteMinutes\":-1}"),
-                             &err),
-                   SBX_OK);
+  sbx__daytona_config_free(config);
+  config = config_of(&sbx_daytona_provider, "{\"jwtToken\":\"j\",\"organizationId\":\"o\","
+                                            "\"sandboxId\":\"s\",\"autoDeleteMinutes\":-1}");
   assert_string_equal(config->api_url, "https://app.daytona.io/api");
   assert_true(!config->owned && !config->ephemeral);
-  sbx_daytona_provider.config_free(config);
-  assert_int_equal(configure(&config, LIT("{\"lateAuth\":true}"), &err), SBX_OK);
+  sbx__daytona_config_free(config);
+  config = config_of(&sbx_daytona_provider, "{\"lateAuth\":true}");
   assert_true(config->keyless);
-  sbx_daytona_provider.config_free(config);
+  sbx__daytona_config_free(config);
 }
 
 static void test_options_that_are_wrong(void **state) {
-  static const struct {
-    sbx_slice options;
-    int code;
-    const char *says;
-  } cases[] = {
+  static const wrong_options cases[] = {
       {BYTES("{}"), SBX_EKEY, "missing API key"},
       {BYTES("{\"jwtToken\":\"canary\"}"), SBX_EKEY, "organizationId"},
       {BYTES("{\"apiKey\":\"\"}"), SBX_EINVAL, "apiKey"},
@@ -64,38 +47,17 @@ static void test_options_that_are_wrong(void **state) {
       {BYTES("{\"apiKey\":\"k\",\"ca\":\"\"}"), SBX_EINVAL, "ca"},
   };
   (void)state;
-  for (size_t i = 0; i < COUNT(cases); i++) {
-    sbx_config *config = NULL;
-    sbx_err err;
-    assert_int_equal(configure(&config, cases[i].options, &err), cases[i].code);
-    assert_non_null(strstr(err.message, cases[i].says));
-    assert_null(strstr(err.message, "canary"));
-  }
+  assert_refused(&sbx_daytona_provider, cases, COUNT(cases));
 }
 
 static void test_options_without_memory(void **state) {
-  sbx_slice options =
-      LIT("{\"apiKey\":\"k\",\"organizationId\":\"o\",\"baseURL\":\"http://h/api\","
-          "\"image\":\"i\",\"env\":{\"A\":\"b\"},\"labels\":{\"c\":\"d\"},"
-          "\"language\":\"javascript\",\"proxy\":\"\",\"toolboxUrl\":\"http://t\"}");
-  sbx_json_doc *doc;
-  sbx_err err;
-  int rc = SBX_ENOMEM;
+  config_run run = {
+      &sbx_daytona_provider,
+      BYTES("{\"apiKey\":\"k\",\"organizationId\":\"o\",\"baseURL\":\"http://h/api\","
+            "\"image\":\"i\",\"env\":{\"A\":\"b\"},\"labels\":{\"c\":\"d\"},"
+            "\"language\":\"javascript\",\"proxy\":\"\",\"toolboxUrl\":\"http://t\"}")};
   (void)state;
-  assert_int_equal(sbx_json_parse(&doc, options, &err), SBX_OK);
-  size_t live = sbx_alloc_live();
-  for (size_t nth = 1; rc != SBX_OK; nth++) {
-    sbx_config *config = NULL;
-    sbx_alloc_fail_at(nth, false);
-    rc = sbx_provider_configure(&config, &sbx_daytona_provider, NULL, sbx_json_root(doc), &err);
-    sbx_alloc_fail_at(0, false);
-    if (rc == SBX_OK)
-      sbx_daytona_provider.config_free(config);
-    else
-      assert_int_equal(rc, SBX_ENOMEM);
-    assert_int_equal(sbx_alloc_live(), live);
-  }
-  sbx_json_free(doc, true);
+  assert_true(each_allocation_fails(configure_once, &run) > 15);
 }
 
 /* ---- the text ---- */

@@ -3,32 +3,15 @@
 #include "providers/e2b.h"
 
 #include "core/err.h"
-#include "support/core_test.h"
+#include "support/config_test.h"
 
 #define TOKEN "0123456789abcdef0123456789abcdef"
 
 /* ---- options -------------------------------------------------------------------------------- */
 
-static int configure(sbx_config **out, sbx_slice options, sbx_err *err) {
-  sbx_json_doc *doc = NULL;
-  int rc = sbx_json_parse(&doc, options, err);
-  if (rc == SBX_OK)
-    rc = sbx_provider_configure(out, &sbx_e2b_provider, NULL, sbx_json_root(doc), err);
-  sbx_json_free(doc, true);
-  return rc;
-}
-
-static sbx_config *config_of(const char *options) {
-  sbx_config *config = NULL;
-  sbx_err err;
-  if (configure(&config, sbx_slice_str(options), &err) != SBX_OK)
-    fail_msg("%s: %s", options, err.message);
-  return config;
-}
-
 static void test_defaults(void **state) {
   (void)state;
-  sbx_config *config = config_of("{\"apiKey\":\"e2b_1\"}");
+  sbx_config *config = config_of(&sbx_e2b_provider, "{\"apiKey\":\"e2b_1\"}");
   assert_string_equal(config->api_url, "https://api.e2b.app");
   assert_string_equal(config->create_json, "\"templateID\":\"base\",\"timeout\":300");
   assert_null(config->metadata_json);
@@ -55,29 +38,26 @@ static void test_options(void **state) {
   };
   (void)state;
   for (size_t i = 0; i < COUNT(creates); i++) {
-    sbx_config *config = config_of(creates[i].options);
+    sbx_config *config = config_of(&sbx_e2b_provider, creates[i].options);
     assert_string_equal(config->create_json, creates[i].create);
     sbx__e2b_config_free(config);
   }
-  sbx_config *config = config_of("{\"lateAuth\":true,\"domain\":\"e.example\",\"secure\":false,"
-                                 "\"sandboxId\":\"iabc-6532\",\"metadata\":{\"a\":\"b\"}}");
+  sbx_config *config =
+      config_of(&sbx_e2b_provider, "{\"lateAuth\":true,\"domain\":\"e.example\",\"secure\":false,"
+                                   "\"sandboxId\":\"iabc-6532\",\"metadata\":{\"a\":\"b\"}}");
   assert_string_equal(config->api_url, "https://api.e.example");
   assert_string_equal(config->attach_id, "iabc");
   assert_string_equal(config->metadata_json, "\"a\":\"b\"");
   assert_true(config->first_api && config->can_pause && !config->owned);
   sbx__e2b_config_free(config);
-  config = config_of("{\"debug\":true,\"template\":\"code-interpreter-v1\"}");
+  config = config_of(&sbx_e2b_provider, "{\"debug\":true,\"template\":\"code-interpreter-v1\"}");
   assert_string_equal(config->api_url, "http://localhost:3000");
   assert_true(config->interpreter);
   sbx__e2b_config_free(config);
 }
 
 static void test_options_that_are_wrong(void **state) {
-  static const struct {
-    sbx_slice options;
-    int code;
-    const char *says;
-  } cases[] = {
+  static const wrong_options cases[] = {
       {BYTES("{}"), SBX_EKEY, "missing API key"},
       {BYTES("{\"apiKey\":\"canary 1\"}"), SBX_EINVAL, "blank"},
       {BYTES("{\"apiKey\":\"canary\\n\"}"), SBX_EINVAL, "apiKey"},
@@ -99,38 +79,26 @@ static void test_options_that_are_wrong(void **state) {
       {BYTES("{\"apiKey\":\"k\",\"ca\":\"canary\"}"), SBX_EINVAL, "certificate"},
   };
   (void)state;
-  for (size_t i = 0; i < COUNT(cases); i++) {
-    sbx_config *config = NULL;
-    sbx_err err;
-    assert_int_equal(configure(&config, cases[i].options, &err), cases[i].code);
-    if (strstr(err.message, cases[i].says) == NULL || strstr(err.message, "canary") != NULL)
-      fail_msg("%s: %s", cases[i].options.ptr, err.message);
-  }
-}
-
-static int configure_once(void *arg) {
-  sbx_config *config = NULL;
-  int rc = configure(&config, *(const sbx_slice *)arg, NULL);
-  if (rc == SBX_OK)
-    sbx__e2b_config_free(config);
-  return rc;
+  assert_refused(&sbx_e2b_provider, cases, COUNT(cases));
 }
 
 static void test_options_without_memory(void **state) {
-  sbx_slice options = LIT("{\"apiKey\":\"k\",\"env\":{\"A\":\"1\"},\"metadata\":{\"a\":\"b\"},"
+  config_run run = {&sbx_e2b_provider,
+                    BYTES("{\"apiKey\":\"k\",\"env\":{\"A\":\"1\"},\"metadata\":{\"a\":\"b\"},"
                           "\"headers\":{\"x\":\"y\"},\"domain\":\"d.example\",\"sandboxUrl\":"
-                          "\"http://h:1\",\"sandboxId\":\"i1\",\"template\":\"t\"}");
+                          "\"http://h:1\",\"sandboxId\":\"i1\",\"template\":\"t\"}")};
   (void)state;
-  assert_true(each_allocation_fails(configure_once, &options) > 15);
+  assert_true(each_allocation_fails(configure_once, &run) > 15);
 }
 
 static void test_secrets_are_wiped(void **state) {
   (void)state;
-  sbx_config *config = config_of("{\"apiKey\":\"e2b_canary\",\"env\":{\"A\":\"canary\"}}");
+  sbx_config *config =
+      config_of(&sbx_e2b_provider, "{\"apiKey\":\"e2b_canary\",\"env\":{\"A\":\"canary\"}}");
   watch_secret(sbx_slice_of(config->api_key, 10));
   sbx__e2b_config_free(config);
   assert_true(secret_was_wiped());
-  config = config_of("{\"apiKey\":\"e2b_canary\",\"env\":{\"A\":\"canary\"}}");
+  config = config_of(&sbx_e2b_provider, "{\"apiKey\":\"e2b_canary\",\"env\":{\"A\":\"canary\"}}");
   watch_secret(sbx_slice_str(config->create_json));
   sbx__e2b_config_free(config);
   assert_true(secret_was_wiped());
@@ -140,7 +108,7 @@ static void test_secrets_are_wiped(void **state) {
 
 /* A session without a loop can take answers and be freed. */
 static sbx_session *session_of(const char *options) {
-  sbx_session *session = sbx_e2b_provider.session_new(config_of(options));
+  sbx_session *session = sbx_e2b_provider.session_new(config_of(&sbx_e2b_provider, options));
   assert_non_null(session);
   return session;
 }
