@@ -24,18 +24,15 @@ static void test_exit_code_and_output(void **state) {
 static void test_what_the_provider_is_given(void **state) {
   fixture *f = *state;
   seen s = {0};
-  begin_exec(f, &s, "a", 0);
-  settle(f);
+  run_exec(f, &s, "a", 0);
   assert_int_equal(fake.timeout_ms, 30000);
   assert_int_equal(fake.max_output_bytes, SBX_MAX_OUTPUT_BYTES_DEFAULT);
   fixture_options(f, "{\"defaultTimeoutMs\": 1234}");
   s = (seen){0};
-  begin_exec(f, &s, "b", 0);
-  settle(f);
+  run_exec(f, &s, "b", 0);
   assert_int_equal(fake.timeout_ms, 1234);
   s = (seen){0};
-  begin_exec(f, &s, "c", SBX_NO_TIMEOUT);
-  settle(f);
+  run_exec(f, &s, "c", SBX_NO_TIMEOUT);
   assert_true(fake.timeout_ms == SBX_NO_TIMEOUT);
   assert_string_equal(fake.text, "c");
 }
@@ -83,37 +80,17 @@ static void test_a_signal(void **state) {
   fake.status.signal_number = 15;
   fake.status.signal_name = "SIGTERM";
   fake.status.background_killed = true;
-  begin_exec(f, &a, "kill $$", 0);
-  settle(f);
+  run_exec(f, &a, "kill $$", 0);
   assert_int_equal(a.result.outcome, SBX_SIGNALLED);
   assert_int_equal(a.result.exit_code, 143);
   assert_string_equal(a.result.signal_name, "SIGTERM");
   assert_true(a.result.background_killed);
   fake.status.signal_number = 0;
   fake.status.signal_name = NULL;
-  begin_exec(f, &b, "kill $$", 0);
-  settle(f);
+  run_exec(f, &b, "kill $$", 0);
   assert_int_equal(b.result.exit_code, 137);
   assert_null(b.result.signal_name);
 }
-
-static void test_a_limit_that_the_provider_kept(void **state) {
-  fixture *f = *state;
-  seen s = {0};
-  fake.status.limit_kept = true;
-  fake.status.tree_gone = false;
-  fake.output = "some";
-  begin_exec(f, &s, "sleep 9", 0);
-  settle(f);
-  assert_seen(&s, SBX_OK);
-  assert_int_equal(s.result.outcome, SBX_TIMED_OUT);
-  assert_int_equal(s.result.exit_code, 124);
-  assert_int_equal(s.result.termination, SBX_TERM_REQUESTED);
-  assert_string_equal(s.text, "some");
-  assert_int_equal(fake.count[FAKE_KILL], 0);
-}
-
-/* ---- our own clock ---- */
 
 static void assert_timed_out(const seen *s, sbx_termination termination) {
   assert_seen(s, SBX_OK);
@@ -123,13 +100,32 @@ static void assert_timed_out(const seen *s, sbx_termination termination) {
   assert_null(s->result.signal_name);
 }
 
+static void test_a_limit_that_the_provider_kept(void **state) {
+  fixture *f = *state;
+  seen s = {0};
+  fake.status.limit_kept = true;
+  fake.status.tree_gone = false;
+  fake.output = "some";
+  run_exec(f, &s, "sleep 9", 0);
+  assert_timed_out(&s, SBX_TERM_REQUESTED);
+  assert_string_equal(s.text, "some");
+  assert_int_equal(fake.count[FAKE_KILL], 0);
+}
+
+/* ---- our own clock ---- */
+
+/* Runs a command that does not end before its limit. */
+static void time_out(fixture *f, seen *s) {
+  fake_next(FAKE_EXEC, hangs);
+  begin_exec(f, s, "sleep 30", 10);
+  await(f, s);
+}
+
 static void test_timeout_with_a_confirmed_kill(void **state) {
   fixture *f = *state;
   seen s = {0};
   fake.output = "before\n";
-  fake_next(FAKE_EXEC, hangs);
-  begin_exec(f, &s, "echo before; sleep 30", 10);
-  await(f, &s);
+  time_out(f, &s);
   assert_timed_out(&s, SBX_TERM_CONFIRMED);
   assert_string_equal(s.text, "before\n");
   assert_true(s.result.duration_ms >= 10);
@@ -152,8 +148,7 @@ static void test_the_start_does_not_count(void **state) {
   fixture *f = *state;
   seen s = {0};
   fake_next(FAKE_OPEN, hangs);
-  begin_exec(f, &s, "true", 1);
-  settle(f);
+  run_exec(f, &s, "true", 1);
   uv_sleep(5);
   settle(f);
   assert_not_seen(&s);
@@ -166,9 +161,7 @@ static void test_timeout_with_a_tree_that_was_not_seen_to_end(void **state) {
   fixture *f = *state;
   seen s = {0};
   fake.status.tree_gone = false;
-  fake_next(FAKE_EXEC, hangs);
-  begin_exec(f, &s, "sleep 30", 10);
-  await(f, &s);
+  time_out(f, &s);
   /* The kill was accepted, and the command then ended: not all that it had started. */
   assert_timed_out(&s, SBX_TERM_REQUESTED);
 }
@@ -178,9 +171,7 @@ static void test_timeout_with_a_kill_that_looks_for_the_tree(void **state) {
   seen s = {0};
   fake.status.tree_gone = false;
   fake_provider.kill_confirms = true;
-  fake_next(FAKE_EXEC, hangs);
-  begin_exec(f, &s, "sleep 30", 10);
-  await(f, &s);
+  time_out(f, &s);
   assert_timed_out(&s, SBX_TERM_CONFIRMED);
 }
 
@@ -189,35 +180,25 @@ static void test_timeout_with_a_kill_that_is_accepted_only(void **state) {
   seen s = {0};
   fake_provider.kill_budget_ms = 10;
   fake.kill_is_ignored = true;
-  fake_next(FAKE_EXEC, hangs);
-  begin_exec(f, &s, "sleep 30", 10);
-  await(f, &s);
+  time_out(f, &s);
   assert_timed_out(&s, SBX_TERM_REQUESTED);
   assert_int_equal(fake.count[FAKE_PROBE], 0);
-}
-
-static void refuse_kill(fixture *f, seen *s) {
-  fake_provider.kill_budget_ms = 10;
-  fake_next(FAKE_EXEC, hangs);
-  fake_next(FAKE_KILL, (fake_plan){.code = SBX_EPROVIDER});
-  begin_exec(f, s, "sleep 30", 10);
-  await(f, s);
 }
 
 static void test_timeout_with_a_refused_kill(void **state) {
   fixture *f = *state;
   seen s = {0};
-  refuse_kill(f, &s);
+  fake_provider.kill_budget_ms = 10;
+  fake_next(FAKE_KILL, (fake_plan){.code = SBX_EPROVIDER});
+  time_out(f, &s);
   assert_timed_out(&s, SBX_TERM_UNKNOWN);
   assert_log("open1 exec1 kill1 probe1 ");
 }
 
 static void answer_nothing(fixture *f, seen *s) {
   fake_provider.kill_budget_ms = 10;
-  fake_next(FAKE_EXEC, hangs);
   fake_next(FAKE_KILL, hangs);
-  begin_exec(f, s, "sleep 30", 10);
-  await(f, s);
+  time_out(f, s);
 }
 
 static void test_a_silent_service_and_a_sandbox_that_lives(void **state) {
@@ -243,21 +224,25 @@ static void test_a_silent_service_and_a_sandbox_that_is_gone(void **state) {
   answer_nothing(f, &s);
   assert_seen(&s, SBX_ELOST);
   assert_true(s.err.may_have_run);
-  begin_exec(f, &next, "true", 0);
-  settle(f);
+  run_exec(f, &next, "true", 0);
   assert_seen(&next, SBX_OK);
   assert_log("open1 exec1 kill1 probe1 open2 exec2 ");
+}
+
+/* A command ends by itself after its limit, while the kill is not answered. */
+static void end_during_the_kill(fixture *f, seen *s) {
+  fake_next(FAKE_EXEC, hangs);
+  fake_next(FAKE_KILL, hangs);
+  begin_exec(f, s, "sleep 30", 10);
+  await_count(f, FAKE_KILL, 1);
+  fake_release(FAKE_EXEC, SBX_OK);
+  settle(f);
 }
 
 static void test_timeout_of_a_command_that_ends_by_itself_meanwhile(void **state) {
   fixture *f = *state;
   seen s = {0};
-  fake_next(FAKE_EXEC, hangs);
-  fake_next(FAKE_KILL, hangs);
-  begin_exec(f, &s, "sleep 30", 10);
-  await_count(f, FAKE_KILL, 1);
-  fake_release(FAKE_EXEC, SBX_OK);
-  settle(f);
+  end_during_the_kill(f, &s);
   /* The provider saw the tree end: the answer to the kill is not waited for. */
   assert_timed_out(&s, SBX_TERM_CONFIRMED);
 }
@@ -266,12 +251,7 @@ static void test_the_answer_to_a_kill_is_waited_for(void **state) {
   fixture *f = *state;
   seen s = {0};
   fake.status.tree_gone = false;
-  fake_next(FAKE_EXEC, hangs);
-  fake_next(FAKE_KILL, hangs);
-  begin_exec(f, &s, "sleep 30", 10);
-  await_count(f, FAKE_KILL, 1);
-  fake_release(FAKE_EXEC, SBX_OK);
-  settle(f);
+  end_during_the_kill(f, &s);
   assert_not_seen(&s);
   fake_release(FAKE_KILL, SBX_ENOTFOUND);
   settle(f);
@@ -283,9 +263,7 @@ static void test_timeout_without_a_way_to_kill(void **state) {
   fixture *f = *state;
   seen s = {0};
   fake_provider.caps &= ~(uint32_t)SBX_CAP_KILL;
-  fake_next(FAKE_EXEC, hangs);
-  begin_exec(f, &s, "sleep 30", 10);
-  await(f, &s);
+  time_out(f, &s);
   assert_timed_out(&s, SBX_TERM_UNKNOWN);
   assert_int_equal(fake.count[FAKE_KILL], 0);
 }
@@ -298,8 +276,7 @@ static void test_cancel_in_flight(void **state) {
   fake.output = "so far";
   open_now(f);
   fake_next(FAKE_EXEC, hangs);
-  begin_exec(f, &s, "sleep 30", 0);
-  settle(f);
+  run_exec(f, &s, "sleep 30", 0);
   sbx_call_cancel(s.call);
   sbx_call_cancel(s.call);
   assert_not_seen(&s);
@@ -319,8 +296,7 @@ static void test_cancel_does_not_probe(void **state) {
   fake_provider.kill_budget_ms = 10;
   fake_next(FAKE_EXEC, hangs);
   fake_next(FAKE_KILL, hangs);
-  begin_exec(f, &s, "sleep 30", 0);
-  settle(f);
+  run_exec(f, &s, "sleep 30", 0);
   sbx_call_cancel(s.call);
   await(f, &s);
   assert_seen(&s, SBX_OK);
@@ -356,8 +332,7 @@ static void test_cancel_after_the_end_changes_nothing(void **state) {
   seen s = {0};
   open_now(f);
   fake_next(FAKE_EXEC, hangs);
-  begin_exec(f, &s, "true", 0);
-  settle(f);
+  run_exec(f, &s, "true", 0);
   fake_release(FAKE_EXEC, SBX_OK);
   sbx_call_cancel(s.call);
   settle(f);
@@ -371,8 +346,7 @@ static void test_cancel_and_free_inside_the_output_callback(void **state) {
   seen a = {.cancel_on_output = true}, b = {.free_on_output = true, .free_me = f->sb};
   fake.output = "bytes";
   fake_next(FAKE_EXEC, hangs);
-  begin_exec(f, &a, "yes", 0);
-  settle(f);
+  run_exec(f, &a, "yes", 0);
   assert_int_equal(a.result.outcome, SBX_CANCELLED);
   assert_seen(&a, SBX_OK);
   fake_next(FAKE_EXEC, hangs);
@@ -388,8 +362,7 @@ static void test_cancel_and_free_inside_the_output_callback(void **state) {
 static void test_output_never_comes_from_inside_a_call(void **state) {
   fixture *f = *state;
   seen warm = {0}, s = {0};
-  begin_exec(f, &warm, "yes", 0);
-  settle(f);
+  run_exec(f, &warm, "yes", 0);
   fake.output = "bytes";
   begin_exec(f, &s, "yes", 0);
   assert_string_equal(s.streamed, "");

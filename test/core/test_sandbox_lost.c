@@ -43,8 +43,7 @@ static void test_a_clear_refusal_is_not_probed(void **state) {
 static void lose(fixture *f, seen *s) {
   fake.liveness = SBX_GONE;
   fake_next(FAKE_EXEC, (fake_plan){.code = SBX_ENET});
-  begin_exec(f, s, "true", 0);
-  settle(f);
+  run_exec(f, s, "true", 0);
   assert_seen(s, SBX_ELOST);
   assert_int_equal(fake.count[FAKE_EXEC], 1);
 }
@@ -59,8 +58,7 @@ static void test_lost_then_recreated_by_the_next_call(void **state) {
   assert_says(&a, "the next call starts a new, empty sandbox (fake exec failed)");
   assert_null(sbx_sandbox_id(f->sb));
   assert_int_equal(fake.live_sessions, 0);
-  begin_exec(f, &b, "true", 0);
-  settle(f);
+  run_exec(f, &b, "true", 0);
   assert_seen(&b, SBX_OK);
   begin_close(f, &c);
   settle(f);
@@ -113,15 +111,13 @@ static void test_a_loss_ends_all_that_runs_there(void **state) {
   settle(f);
   fake.liveness = SBX_GONE;
   fake_next(FAKE_EXEC, (fake_plan){.code = SBX_EPROTO});
-  begin_exec(f, &c, "true", 0);
-  settle(f);
+  run_exec(f, &c, "true", 0);
   assert_seen(&a, SBX_ELOST);
   assert_seen(&b, SBX_ELOST);
   assert_null(strstr(a.err.message, "failed"));
   assert_seen(&c, SBX_ELOST);
   assert_log("open1 exec1 put1 exec1 probe1 ");
-  begin_exec(f, &d, "true", 0);
-  settle(f);
+  run_exec(f, &d, "true", 0);
   assert_seen(&d, SBX_OK);
   assert_string_equal(sbx_sandbox_id(f->sb), "fake-2");
 }
@@ -131,8 +127,7 @@ static void test_the_provider_s_own_word_that_it_is_gone(void **state) {
   seen s = {0};
   fake.status.started = false;
   fake_next(FAKE_EXEC, (fake_plan){.code = SBX_ELOST});
-  begin_exec(f, &s, "true", 0);
-  settle(f);
+  run_exec(f, &s, "true", 0);
   assert_seen(&s, SBX_ELOST);
   assert_false(s.err.may_have_run);
   assert_says(&s, "the command did not run");
@@ -176,8 +171,7 @@ static void test_cancel_ends_a_probe(void **state) {
   fake.liveness = SBX_GONE;
   fake_next(FAKE_EXEC, (fake_plan){.code = SBX_ENET});
   fake_next(FAKE_PROBE, hangs);
-  begin_exec(f, &s, "true", 0);
-  settle(f);
+  run_exec(f, &s, "true", 0);
   assert_not_seen(&s);
   sbx_call_cancel(s.call);
   settle(f);

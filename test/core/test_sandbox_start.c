@@ -29,8 +29,7 @@ static void test_all_calls_share_one_start(void **state) {
   begin_start(f, &s[1]);
   begin_exec(f, &s[2], "first", 0);
   begin_write(f, &s[3]);
-  begin_exec(f, &s[4], "second", 0);
-  settle(f);
+  run_exec(f, &s[4], "second", 0);
   assert_log("open1 ");
   fake_release(FAKE_OPEN, SBX_OK);
   settle(f);
@@ -45,16 +44,14 @@ static void test_a_failed_start_fails_all_and_leaves_the_object_usable(void **st
   seen a = {0}, b = {0}, c = {0};
   fake_next(FAKE_OPEN, (fake_plan){.code = SBX_EPROVIDER});
   begin_start(f, &a);
-  begin_exec(f, &b, "true", 0);
-  settle(f);
+  run_exec(f, &b, "true", 0);
   assert_seen(&a, SBX_EPROVIDER);
   assert_seen(&b, SBX_EPROVIDER);
   assert_string_equal(a.err.provider, "fake");
   assert_false(b.err.may_have_run);
   assert_says(&b, "could not be started: fake open failed; nothing was run");
   assert_null(sbx_sandbox_id(f->sb));
-  begin_exec(f, &c, "true", 0);
-  settle(f);
+  run_exec(f, &c, "true", 0);
   assert_seen(&c, SBX_OK);
   /* What the failed one may have made is deleted. */
   assert_log("open1 close1 open2 exec2 ");
@@ -73,8 +70,7 @@ static void test_a_late_create_is_deleted(void **state) {
   assert_says(&a, "no answer of https://api.fake.test within 10 ms");
   assert_log("open1 ");
   /* Usable at once, with a new one. */
-  begin_exec(f, &c, "true", 0);
-  settle(f);
+  run_exec(f, &c, "true", 0);
   assert_seen(&c, SBX_OK);
   assert_log("open1 open2 exec2 ");
   fake_release(FAKE_OPEN, SBX_OK);
@@ -125,8 +121,7 @@ static void test_a_cancel_just_after_the_start_has_ended(void **state) {
   fixture *f = *state;
   seen s = {0};
   fake_next(FAKE_OPEN, (fake_plan){.hang = true});
-  begin_exec(f, &s, "true", 0);
-  settle(f);
+  run_exec(f, &s, "true", 0);
   fake_release(FAKE_OPEN, SBX_OK);
   sbx_call_cancel(s.call);
   settle(f);

@@ -169,6 +169,11 @@ void settle(fixture *f) {
     uv_run(&f->uv, UV_RUN_NOWAIT);
 }
 
+void run_exec(fixture *f, seen *s, const char *command, uint64_t timeout_ms) {
+  begin_exec(f, s, command, timeout_ms);
+  settle(f);
+}
+
 void await(fixture *f, const seen *s) {
   while (s->times == 0)
     uv_run(&f->uv, UV_RUN_ONCE);

@@ -45,6 +45,8 @@ void free_sandbox(fixture *f);
 
 /* Runs all that can happen without time passing. */
 void settle(fixture *f);
+/* begin_exec() and settle(). */
+void run_exec(fixture *f, seen *s, const char *command, uint64_t timeout_ms);
 /* Runs until the callback was called. */
 void await(fixture *f, const seen *s);
 void await_count(fixture *f, fake_verb verb, int count);
