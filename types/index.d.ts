@@ -844,14 +844,15 @@ export type SandboxAgentConfig = LocalAgentConfig | RemoteAgentConfig;
  *   the rights of this process: **it is not isolation**. Default language is "node". `timeoutSeconds`
  *   may be up to 2147483. A call that is aborted, or running at close(), *resolves* with
  *   `cancelled: true` and exit code 130 after its process tree was ended. The exit code after a death
- *   by a signal, whichever it was, is 137.
+ *   by a signal, whichever it was, is 137. A path that leaves the workspace, also through a link,
+ *   rejects with PathSecurityError.
  * - "remote" passes every call on, with the workspace's variables added. It owns the object it was
  *   given: close() closes it, and so does a start that fails. When several agents were started on one
  *   object, the last one to close does.
  * - When a call rejects with ERR_SANDBOX_LOST, the next one writes the workspace's files (and makes its
  *   clones) again before it runs. What else was in the sandbox is gone.
  */
-export class SandboxAgent implements CloudSandbox {
+export class SandboxAgent {
   /** Throws on an unknown backend, on "remote" without `remote`, and on everything of a wrong shape. */
   constructor(config: SandboxAgentConfig);
   get kind(): "sandbox-agent";
@@ -860,15 +861,6 @@ export class SandboxAgent implements CloudSandbox {
   get ready(): boolean;
   /** Creates the workspace. A start that fails removes what it made and may be called again. */
   start(): Promise<void>;
-  run(code: string, options?: SandboxRunOptions): Promise<SandboxRunResult>;
-  shell(command: string, options?: SandboxRunOptions): Promise<SandboxRunResult>;
-  /** "unix-local": a path that leaves the workspace, also through a link, rejects with PathSecurityError. */
-  writeFile(
-    path: string,
-    contents: string,
-    encoding?: FileEncoding,
-    options?: SandboxCallOptions,
-  ): Promise<void>;
   /** "unix-local" takes `maxBytes`; with "remote" it is up to the sandbox. */
   readFile(path: string, encoding?: FileEncoding, options?: SandboxReadOptions): Promise<string | null>;
   /**
@@ -885,6 +877,8 @@ export class SandboxAgent implements CloudSandbox {
   close(): Promise<void>;
   [Symbol.asyncDispose](): Promise<void>;
 }
+// Its other members are the port's.
+export interface SandboxAgent extends CloudSandbox {}
 
 // Only what says `export` is public.
 export {};
