@@ -14,8 +14,8 @@ void *sbx_malloc(size_t size);
 void *sbx_calloc(size_t count, size_t size);
 /* As realloc(); the old block stays valid on failure. */
 void *sbx_realloc(void *ptr, size_t size);
-/* Room for one more item behind `count` items: the array itself, or at each power of two a block
- * twice as large. NULL on failure; the old block stays valid. */
+/* Room for one more item behind the `count` of an array that got all of its room here: `items`, or
+ * at each power of two a larger block in its place. NULL on failure; `items` stays valid. */
 void *sbx_grow(void *items, size_t count, size_t item_size);
 /* NUL-terminated copy of `len` bytes. */
 char *sbx_strndup(const char *ptr, size_t len);

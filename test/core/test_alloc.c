@@ -113,6 +113,21 @@ static void test_fail_sticky(void **state) {
   sbx_free(a);
 }
 
+static void test_grow(void **state) {
+  int *items = NULL;
+  (void)state;
+  for (int i = 0; i < 100; i++) {
+    int *grown = sbx_grow(items, (size_t)i, sizeof *items);
+    assert_non_null(grown);
+    items = grown;
+    items[i] = i;
+  }
+  assert_int_equal(items[64], 64);
+  assert_ptr_equal(sbx_grow(items, 100, sizeof *items), items);
+  assert_null(sbx_grow(items, SIZE_MAX / 2 + 1, sizeof *items));
+  sbx_free(items);
+}
+
 int main(void) {
   const struct CMUnitTest tests[] = {
       cmocka_unit_test_teardown(test_zero_size_gives_a_block, no_leaks),
@@ -123,6 +138,7 @@ int main(void) {
       cmocka_unit_test_teardown(test_sizes, no_leaks),
       cmocka_unit_test_teardown(test_fail_once, no_leaks),
       cmocka_unit_test_teardown(test_fail_sticky, no_leaks),
+      cmocka_unit_test_teardown(test_grow, no_leaks),
   };
   return cmocka_run_group_tests_name("alloc", tests, NULL, NULL);
 }

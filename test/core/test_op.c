@@ -134,6 +134,28 @@ static void test_disowned_op_frees_itself(void **state) {
   assert_int_equal(f->log.destroys, 1);
 }
 
+static void test_drop_takes_the_owner_s_pointer(void **state) {
+  fixture *f = *state;
+  sbx_op *op = &new_op(f, true)->op;
+  sbx_op_drop(&op, SBX_ECANCELED);
+  assert_null(op);
+  sbx_op_drop(&op, SBX_ECANCELED);
+  assert_int_equal(uv_run(&f->uv, UV_RUN_DEFAULT), 0);
+  assert_int_equal(f->log.dones, 0);
+  assert_int_equal(f->log.aborts[-SBX_ECANCELED], 1);
+}
+
+static void test_finish_with_a_code(void **state) {
+  fixture *f = *state;
+  sbx_op_finish_code(&new_op(f, true)->op, SBX_ENET);
+  assert_int_equal(uv_run(&f->uv, UV_RUN_DEFAULT), 0);
+  assert_int_equal(f->log.code, SBX_ENET);
+  sbx_op_finish_code(&new_op(f, true)->op, SBX_OK);
+  assert_int_equal(uv_run(&f->uv, UV_RUN_DEFAULT), 0);
+  assert_int_equal(f->log.dones, 2);
+  assert_int_equal(f->log.code, SBX_OK);
+}
+
 static void test_close_aborts_all(void **state) {
   fixture *f = *state;
   test_op *parent = new_op(f, false);
@@ -192,6 +214,8 @@ int main(void) {
       T(test_deadline),
       T(test_each_reason_is_passed_once),
       T(test_disowned_op_frees_itself),
+      T(test_drop_takes_the_owner_s_pointer),
+      T(test_finish_with_a_code),
       T(test_close_aborts_all),
       T(test_ops_born_while_closing_end_too),
       T(test_finish_overtakes_a_queued_abort),
