@@ -260,8 +260,10 @@ static void test_the_end_of_a_kept_connection(void **state) {
   timer.data = &over;
   assert_int_equal(uv_timer_init(&f->uv, &timer), 0);
   assert_int_equal(uv_timer_start(&timer, stop_waiting, 200, 0), 0);
-  for (; !over; turns++)
+  while (!over) {
     uv_run(&f->uv, UV_RUN_ONCE);
+    turns++;
+  }
   assert_true(turns < 20);
   uv_close((uv_handle_t *)&timer, NULL);
   get(f, server.raw, "/leaves", &r);
