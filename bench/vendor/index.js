@@ -1,8 +1,9 @@
 // Our client beside the vendor's own: the same work on the same server, in one run. Each is measured in
 // processes of its own, the two in turn, so that a drift of the machine's speed meets both.
 // argv: the server's program, then the services, all when left out.
-import { fork, spawn } from "node:child_process";
+import { fork, spawn, spawnSync } from "node:child_process";
 import { once } from "node:events";
+import { readFileSync } from "node:fs";
 import { median, mib, ms } from "../stats.js";
 import { FILE_BYTES, SANDBOXES } from "./measures.js";
 import { footprint, importTimes, ownFootprint } from "./packages.js";
@@ -33,9 +34,23 @@ async function address(server) {
   throw new Error(`the server did not start: ${value}`);
 }
 
+/** The first and the last core that this process may use. */
+const CORES = (readFileSync("/proc/self/status", "latin1").match(/^Cpus_allowed_list:\s*(\S+)/m)?.[1] ?? "0").split(/[-,]/);
+
+/** @param {import("node:child_process").ChildProcess} child @param {string} core */
+function keepOn(child, core) {
+  const { status, stderr } = spawnSync("taskset", ["-acp", core, String(child.pid)], { encoding: "utf8" });
+  if (status !== 0) throw new Error(`taskset: ${stderr}`);
+}
+
 /** One measurement of one client, in a new process. @param {string} client @param {string} url @param {string} measure @param {number} count */
 async function measureOnce(client, url, measure, count) {
   const child = startClient(client, url);
+  // Between two short messages each side sleeps. To wake another core costs a virtual machine more than a
+  // quick client's whole work, and would hide it; a file keeps two cores awake.
+  const short = measure === "shell" || measure === "flight";
+  keepOn(server, CORES[0]);
+  keepOn(child, short ? CORES[0] : CORES[CORES.length - 1]);
   child.send({ measure, count });
   const { result } = await message(child);
   child.disconnect();
