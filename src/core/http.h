@@ -59,9 +59,11 @@ typedef struct sbx_http_part {
   sbx_slice filename;     /* empty: a plain field */
   sbx_slice content_type; /* empty: libcurl's choice */
   sbx_slice content;
+  bool borrowed; /* `content` is not copied: it stays until the exchange is over or aborted */
 } sbx_http_part;
 
-/* Zero-initialize, then set what is needed. Everything is copied, but for `take_body`. */
+/* Zero-initialize, then set what is needed. Everything is copied, but for `take_body` and what is
+ * marked as borrowed. */
 typedef struct sbx_http_request {
   const char *method; /* "GET", "POST", ...; static text */
   sbx_slice url;

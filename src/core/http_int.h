@@ -29,7 +29,8 @@ bool sbx__http_can_share_prior(const sbx_curl *curl);
 
 /* The content of a multipart part, while libcurl reads it. */
 typedef struct sbx__http_content {
-  char *ptr;
+  char *copy; /* NULL: borrowed */
+  const char *ptr;
   size_t len;
   size_t at;
 } sbx__http_content;

@@ -122,9 +122,11 @@ static int set_text(curl_mimepart *part, set_part_text set, sbx_slice text) {
 
 static int add_part(sbx__exchange *x, const sbx_http_part *part, sbx__http_content *content) {
   curl_mimepart *mime = x->curl->mime_addpart(x->mime);
-  content->ptr = sbx_strndup(part->content.ptr, part->content.len);
+  if (!part->borrowed)
+    content->copy = sbx_strndup(part->content.ptr, part->content.len);
+  content->ptr = part->borrowed ? part->content.ptr : content->copy;
   content->len = part->content.len;
-  if (mime == NULL || content->ptr == NULL)
+  if (mime == NULL || (content->copy == NULL && !part->borrowed))
     return SBX_ENOMEM;
   int code = set_text(mime, x->curl->mime_name, part->name);
   if (code == SBX_OK)
@@ -186,7 +188,10 @@ static int set_body(sbx__exchange *x, const sbx_http_request *request, sbx_err *
 
 /* What comes by pieces to a GET is a file, unlike the output of a command. */
 static void set_buffers(sbx__exchange *x) {
-  if (x->body_len >= LARGE_BODY)
+  size_t size = x->body_len;
+  for (size_t i = 0; i < x->content_count; i++)
+    size += x->contents[i].len;
+  if (size >= LARGE_BODY)
     x->curl->easy_setopt(x->easy, CURLOPT_UPLOAD_BUFFERSIZE, LARGE_BUFFER);
   if (is_method(x->method, "GET") && x->on_bytes != NULL && x->max_bytes >= LARGE_BODY)
     x->curl->easy_setopt(x->easy, CURLOPT_BUFFERSIZE, LARGE_BUFFER);
@@ -297,7 +302,7 @@ void sbx__http_teardown(sbx__exchange *x) {
     x->curl->slist_free_all(x->fields);
   x->fields = NULL;
   for (size_t i = 0; i < x->content_count; i++)
-    sbx_free(x->contents[i].ptr);
+    sbx_free(x->contents[i].copy);
   sbx_free(x->contents);
   x->contents = NULL;
   x->content_count = 0;

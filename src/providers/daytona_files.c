@@ -15,7 +15,7 @@
 typedef struct put_op {
   sbx_steps steps;
   sbx_buf path;  /* absolute */
-  sbx_buf bytes; /* for a second way */
+  sbx_buf bytes; /* borrowed by the uploads */
 } put_op;
 
 static put_op *put_of(sbx_steps *steps) {
@@ -71,6 +71,7 @@ static void upload(put_op *put) {
       .filename = sbx_slice_str("file"),
       .content_type = sbx_slice_str("application/octet-stream"),
       .content = sbx_buf_slice(&put->bytes),
+      .borrowed = true,
   };
   sbx__daytona_tool_url(&url, put->steps.session, "/files/upload", sbx_buf_slice(&put->path));
   send_parts(put, &url, &part, 1, on_uploaded);
@@ -117,7 +118,8 @@ static void upload_in_bulk(put_op *put) {
       {.name = sbx_slice_str("files[0].file"),
        .filename = sbx_slice_str("file"),
        .content_type = sbx_slice_str("application/octet-stream"),
-       .content = sbx_buf_slice(&put->bytes)},
+       .content = sbx_buf_slice(&put->bytes),
+       .borrowed = true},
   };
   sbx__daytona_tool_url(&url, put->steps.session, "/files/bulk-upload", sbx_slice_of(NULL, 0));
   send_parts(put, &url, parts, 2, on_bulk_uploaded);

@@ -52,11 +52,14 @@ static int file_error(const sbx_session *session, const sbx_http *http, const ch
 typedef struct file_op {
   sbx_steps steps;
   char *path;
-  sbx_buf *out; /* get */
+  sbx_buf content; /* put; borrowed by the upload, or moved to it */
+  sbx_buf *out;    /* get */
 } file_op;
 
 static void release_file(sbx_steps *steps) {
-  sbx_free(((file_op *)(void *)steps)->path);
+  file_op *f = (file_op *)(void *)steps;
+  sbx_buf_deinit(&f->content);
+  sbx_free(f->path);
 }
 
 static file_op *file_new(sbx_session *session, sbx_slice path, sbx_op_done done, void *arg) {
@@ -69,6 +72,7 @@ static file_op *file_new(sbx_session *session, sbx_slice path, sbx_op_done done,
   }
   f->steps.release = release_file;
   f->path = copy;
+  sbx_buf_init(&f->content, SIZE_MAX / 2);
   return f;
 }
 
@@ -129,17 +133,18 @@ static void on_put(sbx_steps *steps, sbx_http *reply) {
     sbx_steps_finish(steps, &err);
 }
 
-static void send_put(file_op *f, sbx_buf *content) {
+static void send_put(file_op *f) {
   const sbx_http_part part = {.name = sbx_slice_str("file"),
                               .filename = sbx_slice_str("file"),
                               .content_type = sbx_slice_str("application/octet-stream"),
-                              .content = sbx_buf_slice(content)};
+                              .content = sbx_buf_slice(&f->content),
+                              .borrowed = true};
   sbx__e2b_request request = {
       .http.method = "POST", .http.repeatable = true, .http.timeout_ms = SBX_NO_TIMEOUT};
   /* Older daemons take only forms. */
   if (f->steps.session->envd_version >= SBX__E2B_VERSION(0, 5, 7)) {
     request.content_type = "application/octet-stream";
-    request.http.take_body = content;
+    request.http.take_body = &f->content;
   } else {
     request.http.parts = &part;
     request.http.part_count = 1;
@@ -149,18 +154,15 @@ static void send_put(file_op *f, sbx_buf *content) {
 
 static sbx_op *put(sbx_session *session, sbx_slice path, sbx_slice prefix, sbx_slice bytes,
                    sbx_op_done done, void *arg) {
-  sbx_buf content;
   file_op *f = file_new(session, path, done, arg);
   if (f == NULL)
     return NULL;
-  sbx_buf_init(&content, SIZE_MAX / 2);
-  sbx_buf_reserve(&content, prefix.len + bytes.len);
-  sbx_buf_append_slice(&content, prefix);
-  if (sbx_buf_append_slice(&content, bytes) == SBX_OK)
-    send_put(f, &content);
+  sbx_buf_reserve(&f->content, prefix.len + bytes.len);
+  sbx_buf_append_slice(&f->content, prefix);
+  if (sbx_buf_append_slice(&f->content, bytes) == SBX_OK)
+    send_put(f);
   else
-    sbx_steps_finish_code(&f->steps, content.error);
-  sbx_buf_deinit(&content);
+    sbx_steps_finish_code(&f->steps, f->content.error);
   return &f->steps.op;
 }
 
