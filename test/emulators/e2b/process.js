@@ -50,6 +50,29 @@ const SIGNAL_TEXT = /** @type {Record<string, string>} */ ({
  * @property {string | undefined} cwd
  */
 
+/** Passes once, unless it is cancelled. */
+class Deadline {
+  /** @type {Promise<Deadline>} */
+  passed;
+  /** @type {NodeJS.Timeout | undefined} */
+  #timer;
+
+  /** @param {number | undefined} milliseconds never when left out @param {() => void} [then] what is done once it has passed */
+  constructor(milliseconds, then) {
+    this.passed = new Promise((resolve) => {
+      if (!milliseconds) return;
+      this.#timer = setTimeout(() => {
+        resolve(this);
+        then?.();
+      }, milliseconds);
+    });
+  }
+
+  cancel() {
+    clearTimeout(this.#timer);
+  }
+}
+
 /** A stream that gets a process's events, with keepalives while there are none. */
 class Subscriber {
   #stream;
@@ -197,13 +220,14 @@ export class ProcessTable {
     this.#processes.set(running.pid, running);
     const subscriber = new Subscriber(stream, keepaliveSeconds(exchange));
     running.subscribers.add(subscriber);
-    const kill = timeout && setTimeout(() => running.kill("SIGKILL"), timeout);
+    // The stream ends first, and so does not tell of the kill, which comes also when the client has gone.
+    const deadline = new Deadline(timeout, () => running.kill("SIGKILL"));
     await subscriber.send({ start: { pid: running.pid } });
     void running.pump(pipes).then(() => {
-      clearTimeout(kill || undefined);
+      deadline.cancel();
       this.#retain(running);
     });
-    await this.#follow(running, subscriber, stream, timeout);
+    await this.#follow(running, subscriber, stream, deadline);
   }
 
   /**
@@ -219,7 +243,9 @@ export class ProcessTable {
     if (running.endEvent) await subscriber.send({ end: running.endEvent });
     else {
       running.subscribers.add(subscriber);
-      await this.#follow(running, subscriber, stream, timeout);
+      const deadline = new Deadline(timeout);
+      await this.#follow(running, subscriber, stream, deadline);
+      deadline.cancel();
     }
   }
 
@@ -338,18 +364,11 @@ export class ProcessTable {
    * @param {RunningProcess} running
    * @param {Subscriber} subscriber
    * @param {Stream} stream
-   * @param {number | undefined} timeout
+   * @param {Deadline} deadline
    */
-  async #follow(running, subscriber, stream, timeout) {
-    const deadline = Symbol("deadline");
-    /** @type {NodeJS.Timeout | undefined} */
-    let timer;
-    const passed = new Promise((resolve) => {
-      if (timeout) timer = setTimeout(() => resolve(deadline), timeout);
-    });
+  async #follow(running, subscriber, stream, deadline) {
     const gone = new Promise((resolve) => stream.signal.addEventListener("abort", resolve, { once: true }));
-    const first = await Promise.race([running.finished, passed, gone]);
-    clearTimeout(timer);
+    const first = await Promise.race([running.finished, deadline.passed, gone]);
     subscriber.stop();
     running.subscribers.delete(subscriber);
     if (first === deadline) throw new ConnectError("deadline_exceeded", "context deadline exceeded");
