@@ -127,6 +127,8 @@ static void transfer_done(sbx_transfer *transfer, CURLcode result) {
   else if (!x->head_done)
     code = sbx_err_set(&err, SBX_ENET, "%s %s: the answer ended inside its head", x->method,
                        x->target);
+  if (!is_success(x->http.status))
+    sbx__http_hide_credentials(x);
   if (!x->watched)
     x->http.sent_maybe = result != CURLE_COULDNT_RESOLVE_HOST && result != CURLE_COULDNT_CONNECT &&
                          result != CURLE_COULDNT_RESOLVE_PROXY && code != SBX_ETLS;

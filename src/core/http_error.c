@@ -164,6 +164,57 @@ int sbx_http_status_error(sbx_err *err, const char *provider, const char *verb, 
   return code;
 }
 
+/* ---- credentials in a reply ---- */
+
+enum { MIN_CREDENTIAL = 8 }; /* a shorter word says little, and may be part of any text */
+
+static bool contains_nocase(sbx_slice text, const char *word) {
+  size_t len = strlen(word);
+  for (; text.len >= len; text = sbx_slice_skip(text, 1)) {
+    if (sbx_slice_eq_nocase(sbx_slice_of(text.ptr, len), sbx_slice_of(word, len)))
+      return true;
+  }
+  return false;
+}
+
+static bool is_credential_name(sbx_slice name) {
+  static const char *const words[] = {"auth", "key", "token", "secret", "cookie", "password"};
+  for (size_t i = 0; i < sizeof words / sizeof words[0]; i++) {
+    if (contains_nocase(name, words[i]))
+      return true;
+  }
+  return false;
+}
+
+static void hide_word(sbx_buf *body, sbx_slice word) {
+  static const char instead[] = "***";
+  char *at = body->ptr;
+  while ((at = memmem(at, (size_t)(body->ptr + body->len - at), word.ptr, word.len)) != NULL) {
+    char *after = at + word.len;
+    memcpy(at, instead, sizeof instead - 1);
+    at += sizeof instead - 1;
+    memmove(at, after, (size_t)(body->ptr + body->len - after) + 1);
+    body->len -= (size_t)(after - at);
+  }
+}
+
+void sbx__http_hide_credentials(sbx__exchange *x) {
+  for (const struct curl_slist *field = x->fields; field != NULL; field = field->next) {
+    sbx_slice line = sbx_slice_str(field->data);
+    size_t colon = sbx_slice_find(line, ':');
+    sbx_slice rest = sbx_slice_skip(line, colon + 1);
+    if (!is_credential_name(sbx_slice_of(line.ptr, colon)))
+      continue;
+    /* "Bearer" and what follows it are words of their own. */
+    while (rest.len > 0 && x->http.body.len > 0) {
+      sbx_slice word = sbx_slice_of(rest.ptr, sbx_slice_find(rest, ' '));
+      if (word.len >= MIN_CREDENTIAL)
+        hide_word(&x->http.body, word);
+      rest = sbx_slice_skip(rest, word.len + 1);
+    }
+  }
+}
+
 bool sbx_http_retry_after(const sbx_http *http, uint64_t *delay_ms) {
   sbx_slice value;
   return sbx_headers_get(&http->headers, "retry-after", &value) &&

@@ -78,6 +78,9 @@ int sbx__http_on_prereq(void *arg, char *remote_ip, char *local_ip, int remote_p
 size_t sbx__http_on_header(char *ptr, size_t size, size_t count, void *arg);
 size_t sbx__http_on_write(char *ptr, size_t size, size_t count, void *arg);
 
+/* Services repeat what they were sent. Takes the values of request fields that are credentials, by
+ * their names, out of the reply's body. */
+void sbx__http_hide_credentials(sbx__exchange *x);
 /* Says what went wrong with a transfer that did not succeed. */
 int sbx__http_transfer_error(const sbx__exchange *x, CURLcode result, sbx_err *err);
 

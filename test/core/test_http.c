@@ -86,6 +86,37 @@ static void test_headers_are_sent(void **state) {
   drop(&r);
 }
 
+/* What is no refusal is left as it is. */
+static void test_credentials_are_not_repeated(void **state) {
+  static const char *const secrets[] = {"bearer-canary", "e2b_canary77", "cookie-canary"};
+  fixture *f = *state;
+  for (int refused = 0; refused <= 1; refused++) {
+    reply r = {0};
+    sbx_headers headers;
+    sbx_headers_init(&headers, 4096);
+    add(&headers, "Authorization", "Bearer bearer-canary");
+    add(&headers, "X-API-Key", "e2b_canary77");
+    add(&headers, "cookie", "a=1; b=cookie-canary");
+    add(&headers, "X-Short-Key", "in");
+    add(&headers, "X-Note", "kept-as-it-is");
+    const char *path = refused ? "/echo?status=401" : "/echo";
+    sbx_http_request request = to(f, "POST", server.http, path);
+    request.headers = &headers;
+    request.body = sbx_slice_str("again: e2b_canary77, e2b_canary77");
+    run(f, NULL, &request, &r);
+    assert_ok(&r, refused ? 401 : 200);
+    for (size_t i = 0; i < sizeof secrets / sizeof secrets[0]; i++)
+      assert_int_equal(strstr(r.body, secrets[i]) == NULL, refused);
+    assert_has(&r, "\"x-note\":\"kept-as-it-is\"");
+    assert_has(&r, "\"x-short-key\":\"in\"");
+    assert_has(&r, "\"sha256\"");
+    if (refused)
+      assert_has(&r, "again: ***, ***");
+    sbx_headers_deinit(&headers);
+    drop(&r);
+  }
+}
+
 static void test_framing_cannot_be_given(void **state) {
   static const char *const names[] = {"Content-Length", "transfer-encoding"};
   fixture *f = *state;
@@ -474,6 +505,7 @@ int main(void) {
       HTTP_TEST(test_methods_and_bodies),
       HTTP_TEST(test_head_has_no_body),
       HTTP_TEST(test_headers_are_sent),
+      HTTP_TEST(test_credentials_are_not_repeated),
       HTTP_TEST(test_framing_cannot_be_given),
       HTTP_TEST(test_bad_urls),
       HTTP_TEST(test_large_body_waits_for_nothing),

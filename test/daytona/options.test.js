@@ -141,7 +141,7 @@ describe("options", () => {
       { instead: daytonaReplies.unauthorized() },
       { instead: "reset" },
       { instead: { status: 200, body: "{" } },
-      { instead: daytonaReplies.toolbox(403, "forbidden") },
+      { instead: daytonaReplies.toolbox(403, `forbidden for ${apiKey}`) },
     ]) {
       engine.fault(/^toolbox/, fault);
       const error = await rejection(sandbox.shell("true"));

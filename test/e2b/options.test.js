@@ -250,8 +250,9 @@ describe("secrets", () => {
     const look = (error) => {
       seen.push(error.message, error.stack, String(error.cause), JSON.stringify(error), inspect(error, { depth: 9, showHidden: true }));
     };
-    // The services may repeat what they were sent.
-    const echo = (status, text) => replies.json(status, { code: status, message: text });
+    // The services repeat the header fields that they were sent.
+    let told = [secrets[0], secrets[2]];
+    const echo = (status, text) => replies.json(status, { code: status, message: `${text} ${told.join(" ")}` });
     const START = "process.Process/Start";
     for (const instead of [echo(401, "bad"), echo(403, "no"), echo(404, "template 'x' not found"), echo(500, "no"), "reset"]) {
       const sandbox = make(options);
@@ -263,6 +264,7 @@ describe("secrets", () => {
     const sandbox = make(options);
     await sandbox.start();
     secrets.push(emulator.sandbox(sandbox.sandboxId).envdAccessToken);
+    told = [secrets[2], secrets[4]];
     for (const instead of [echo(401, "bad"), replies.html(502), proxyReplies.tooManyConnections("i"), "reset"]) {
       engine.fault(START, { instead });
       look(await rejection(sandbox.shell("true", { env })));

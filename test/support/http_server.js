@@ -35,7 +35,7 @@ function sendJson(res, value, status = 200, headers = {}) {
   res.end(JSON.stringify(value));
 }
 
-async function echo(req, res) {
+async function echo(req, res, status) {
   const body = await readBody(req);
   sendJson(res, {
     method: req.method,
@@ -45,7 +45,7 @@ async function echo(req, res) {
     length: body.length,
     sha256: createHash("sha256").update(body).digest("hex"),
     text: body.length <= 4096 ? body.toString() : "",
-  });
+  }, status);
 }
 
 async function huge(res, bytes, chunkBytes = 65536) {
@@ -72,7 +72,7 @@ async function drip(res, chunks, ms) {
 function answer(req, res, url, query) {
   switch (url) {
     case "/echo":
-      return echo(req, res);
+      return echo(req, res, Number(query.get("status") ?? 200));
     case "/small":
       return res.end("ok");
     case "/counts":
