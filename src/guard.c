@@ -559,12 +559,15 @@ static bool kill_children(bool guards_too) {
 }
 
 /* Collects guards that have ended, and goes on with killing what such a one has left: for as long
- * as `*sweep_limit` says, without waiting. False when there are no children at all. */
+ * as `*sweep_limit` says, without waiting. A guard that its command has stopped, to escape the
+ * limit, is sent on. False when there are no children at all. */
 static bool collect_guards(int64_t *sweep_limit) {
   int status;
   pid_t pid;
-  while ((pid = waitpid(-1, &status, WNOHANG)) > 0) {
-    if (!WIFEXITED(status) || WEXITSTATUS(status) != 0)
+  while ((pid = waitpid(-1, &status, WNOHANG | WUNTRACED)) > 0) {
+    if (WIFSTOPPED(status))
+      kill(pid, SIGCONT);
+    else if (!WIFEXITED(status) || WEXITSTATUS(status) != 0)
       *sweep_limit = now_ms() + KILL_BUDGET_MS;
   }
   if (*sweep_limit != 0 && (!kill_children(false) || now_ms() >= *sweep_limit))

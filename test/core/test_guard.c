@@ -242,7 +242,7 @@ static void close_run(run *r) {
   close(r->witness);
 }
 
-/* A guard that was stopped by its command is ended by the helper. */
+/* A guard that was stopped by its command is sent on, or ended, by the helper. */
 static void test_a_stopped_guard_does_not_outlive_the_helper(void **state) {
   helper h = start_helper();
   char line[64];

@@ -120,6 +120,15 @@ describe("processes", { concurrency: 4 }, () => {
     }
   });
 
+  test("a command that stops the process that watches it is ended by the limit all the same", async (t) => {
+    const sandbox = open(t, { killGraceSeconds: 0.2 });
+    const tracked = mark();
+    const command = "kill -STOP $PPID; echo begun; sleep 300";
+    const result = await sandbox.exec({ command, timeoutSeconds: 1, env: tracked.env });
+    assert.deepEqual([result.status, result.termination, result.output], ["timedOut", "confirmed", "begun\n"]);
+    assert.deepEqual(tracked.alive(), []);
+  });
+
   test("I55 standard input is at its end at once", async (t) => {
     const sandbox = open(t);
     assert.deepStrictEqual(await sandbox.shell("wc -c"), { output: "0\n", exitCode: 0 });
