@@ -46,10 +46,11 @@ sbx__daytona_state sbx__daytona_state_of(const sbx_json *sandbox) {
     const char *name;
     sbx__daytona_state state;
   } states[] = {
-      {"started", SBX__DAYTONA_STARTED}, {"stopped", SBX__DAYTONA_HALTED},
-      {"archived", SBX__DAYTONA_HALTED}, {"paused", SBX__DAYTONA_HALTED},
-      {"error", SBX__DAYTONA_FAILED},    {"build_failed", SBX__DAYTONA_FAILED},
-      {"destroyed", SBX__DAYTONA_GONE},  {"destroying", SBX__DAYTONA_GONE},
+      {"started", SBX__DAYTONA_STARTED},  {"stopped", SBX__DAYTONA_HALTED},
+      {"archived", SBX__DAYTONA_HALTED},  {"paused", SBX__DAYTONA_HALTED},
+      {"error", SBX__DAYTONA_FAILED},     {"build_failed", SBX__DAYTONA_FAILED},
+      {"destroyed", SBX__DAYTONA_GONE},   {"destroying", SBX__DAYTONA_GONE},
+      {"stopping", SBX__DAYTONA_HALTING}, {"archiving", SBX__DAYTONA_HALTING},
   };
   sbx_slice name;
   if (!sbx_json_string(sbx_json_get(sandbox, "state"), &name))
@@ -78,6 +79,7 @@ static sbx_liveness liveness_of(const sbx_session *session, const sbx_json *sand
   case SBX__DAYTONA_FAILED:
     return SBX_GONE;
   case SBX__DAYTONA_HALTED:
+  case SBX__DAYTONA_HALTING:
     return session->config->ephemeral ? SBX_GONE : SBX_LIVENESS_UNKNOWN;
   case SBX__DAYTONA_CHANGING:
     break;
@@ -97,7 +99,7 @@ static void on_probed(sbx_steps *steps, sbx_http *reply) {
   sbx_err err;
   bool failed = false;
   int rc = sbx__daytona_check(&err, reply, "look at the sandbox");
-  if (rc == SBX_ENOTFOUND && reply->status == 404 && !sbx__daytona_no_route(reply)) {
+  if (sbx__daytona_is_gone(reply)) {
     *probe->out = SBX_GONE;
   } else if (rc == SBX_OK && sbx_json_parse(&doc, sbx_buf_slice(&reply->body), NULL) == SBX_OK) {
     *probe->out = liveness_of(session, sbx_json_root(doc));

@@ -67,6 +67,7 @@ int sbx__daytona_take(sbx_session *session, const sbx_json *sandbox, sbx_err *er
 typedef enum sbx__daytona_state {
   SBX__DAYTONA_STARTED,
   SBX__DAYTONA_HALTED,  /* stopped, archived, paused: can be started again */
+  SBX__DAYTONA_HALTING, /* stopping, archiving: on the way there */
   SBX__DAYTONA_FAILED,  /* error, build_failed */
   SBX__DAYTONA_GONE,    /* destroyed, destroying */
   SBX__DAYTONA_CHANGING /* everything else, states of later servers too */
@@ -95,8 +96,12 @@ void sbx__daytona_send(sbx_steps *steps, const char *method, sbx_buf *url, sbx_b
 void sbx__daytona_to_api(sbx_steps *steps, const char *method, const char *id, const char *rest,
                          sbx_steps_reply on_reply);
 
-/* What went wrong: the exchange's own error, or the refusal in words. `verb` says what was tried. A
- * web page in place of JSON is an error, too. Returns SBX_OK for a success. */
+/* Whether the API itself says that there is no such thing: a 404 in its own form. Others stand
+ * before it and have answers of the same status, which say nothing about a sandbox. */
+bool sbx__daytona_is_gone(const sbx_http *reply);
+/* For answers of the API. What went wrong: the exchange's own error, or the refusal in words.
+ * `verb` says what was tried. SBX_ENOTFOUND is the API's own word; a web page in place of JSON, or
+ * somebody else's 404, is SBX_EPROTO. Returns SBX_OK for a success. */
 int sbx__daytona_check(sbx_err *err, const sbx_http *reply, const char *verb);
 /* The same for the toolbox, where a refusal may mean that the sandbox has stopped or is gone:
  * such ones are SBX_ECONFLICT, which leads to a look at it. */

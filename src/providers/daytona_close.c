@@ -43,7 +43,7 @@ static void on_delete(sbx_steps *steps, sbx_http *reply) {
   close_op *c = close_of(steps);
   sbx_err err;
   int rc = sbx__daytona_check(&err, reply, "delete the sandbox");
-  bool gone = rc == SBX_ENOTFOUND && reply->status == 404 && !sbx__daytona_no_route(reply);
+  bool gone = sbx__daytona_is_gone(reply);
   if (rc == SBX_OK || gone) {
     steps->session->open = false;
     sbx_steps_finish(steps, NULL);

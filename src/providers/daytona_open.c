@@ -294,6 +294,7 @@ static void go_on(open_op *o, const sbx_json *sandbox) {
   case SBX__DAYTONA_GONE:
     fail_start(o, sandbox);
     return;
+  case SBX__DAYTONA_HALTING:
   case SBX__DAYTONA_CHANGING:
     poll_later(o);
     return;
@@ -312,8 +313,9 @@ static void take_reply(open_op *o, const sbx_http *reply, const char *verb) {
 }
 
 static bool is_passing(const sbx_http *reply, int code) {
-  return code == SBX_ENET || code == SBX_ERATE ||
-         (reply->op.err.code == SBX_OK && reply->status >= 500);
+  bool answered = reply->op.err.code == SBX_OK;
+  bool foreign = answered && reply->status == 404 && code == SBX_EPROTO;
+  return code == SBX_ENET || code == SBX_ERATE || foreign || (answered && reply->status >= 500);
 }
 
 static void on_poll(sbx_steps *steps, sbx_http *reply) {
@@ -341,10 +343,15 @@ static void on_start_asked(sbx_steps *steps, sbx_http *reply) {
   open_op *o = open_of(steps);
   sbx_err err;
   int rc = sbx__daytona_check(&err, reply, "start the sandbox");
-  if (rc == SBX_OK || rc == SBX_ECONFLICT)
-    poll_later(o);
-  else
+  if (rc == SBX_OK) {
+    o->polls = 0; /* what it took to stop is no part of the time to start */
+  } else if (rc == SBX_ECONFLICT) {
+    o->start_asked = false; /* it is still changing: this start does not count */
+  } else {
     sbx_steps_finish(steps, &err);
+    return;
+  }
+  poll_later(o);
 }
 
 /* ---- create --------------------------------------------------------------------------------- */

@@ -146,7 +146,7 @@ static int refuse(sbx_err *err, const sbx_http *reply, const char *verb) {
   return code;
 }
 
-int sbx__daytona_check(sbx_err *err, const sbx_http *reply, const char *verb) {
+static int check(sbx_err *err, const sbx_http *reply, const char *verb) {
   if (reply->op.err.code != SBX_OK) {
     sbx_err_set(err, reply->op.err.code, "daytona: %s: %s", verb, reply->op.err.message);
     err->provider = "daytona";
@@ -164,13 +164,41 @@ int sbx__daytona_check(sbx_err *err, const sbx_http *reply, const char *verb) {
   return SBX_EPROTO;
 }
 
+/* Of all that answers on the way only the API writes its refusals like this; toolboxes have no
+ * "error". It says so of unknown routes, too, which tells nothing about a sandbox. */
+bool sbx__daytona_is_gone(const sbx_http *reply) {
+  sbx_json_doc *doc = NULL;
+  sbx_slice message, path, error;
+  int64_t status;
+  if (reply->op.err.code != SBX_OK || reply->status != 404 ||
+      sbx_json_parse(&doc, sbx_buf_slice(&reply->body), NULL) != SBX_OK)
+    return false;
+  const sbx_json *root = sbx_json_root(doc);
+  bool gone = sbx_json_int(sbx_json_get(root, "statusCode"), 404, 404, &status) &&
+              sbx_json_string(sbx_json_get(root, "path"), &path) &&
+              sbx_json_string(sbx_json_get(root, "error"), &error) &&
+              sbx_json_string(sbx_json_get(root, "message"), &message) &&
+              !sbx_slice_starts_with(message, sbx_slice_str("Cannot "));
+  sbx_json_free(doc, true);
+  return gone;
+}
+
+int sbx__daytona_check(sbx_err *err, const sbx_http *reply, const char *verb) {
+  int code = check(err, reply, verb);
+  if (code != SBX_ENOTFOUND || sbx__daytona_is_gone(reply))
+    return code;
+  if (!sbx__daytona_is_page(reply))
+    hint_at_url(err);
+  return err->code = SBX_EPROTO;
+}
+
 bool sbx__daytona_no_route(const sbx_http *reply) {
   return reply->op.err.code == SBX_OK && reply->status == 404 &&
          sbx__daytona_says(sbx_buf_slice(&reply->body), "page not found");
 }
 
 int sbx__daytona_check_tool(sbx_err *err, const sbx_http *reply, const char *verb) {
-  int code = sbx__daytona_check(err, reply, verb);
+  int code = check(err, reply, verb);
   if (code == SBX_OK || reply->op.err.code != SBX_OK)
     return code;
   sbx_slice body = sbx_buf_slice(&reply->body);

@@ -82,6 +82,16 @@ const GONE = [
   ["destroyed: no runner is known", { proxyCacheMs: 0, goneStatus: 400 }, (emulator, id) => emulator.lose(id)],
   ["in error: it is removed, too", {}, (emulator, id) => emulator.lose(id, "error")],
   ["stopped, which ends an ephemeral one", {}, (emulator, id) => emulator.lose(id, "stopped")],
+  ["stopping, which is the moment of an auto-stop", {}, (emulator, id) => emulator.lose(id, "stopping")],
+];
+
+/** Answers with 404 that are not the API's word on a sandbox. */
+const FOREIGN = [
+  ["a page", replies.html(404)],
+  ["nothing", { status: 404 }],
+  ["a gateway's JSON", { status: 404, headers: { "content-type": "application/json" }, body: '{"message":"no Route matched"}' }],
+  ["a toolbox's JSON", daytonaReplies.toolbox(404, "not found: not found", "NOT_FOUND")],
+  ["an unknown route", daytonaReplies.api(404, "Cannot GET /api/v9/sandbox/x")],
 ];
 
 describe("a command whose sandbox is gone", { concurrency: 4 }, () => {
@@ -98,7 +108,7 @@ describe("a command whose sandbox is gone", { concurrency: 4 }, () => {
       assert.match(error.message, /gone/);
       assert.equal(engine.count(EXECUTE), 1);
       assert.equal(engine.count(LOOK), looks + 1);
-      assert.deepEqual(living(emulator).filter(({ state }) => state !== "stopped"), []);
+      assert.deepEqual(living(emulator).filter(({ state }) => state !== "stopped" && state !== "stopping"), []);
       // The next call has a sandbox of its own.
       assert.equal((await sandbox.shell("echo new")).output, "new\n");
       assert.notEqual(sandbox.sandboxId, sandboxId);
@@ -140,6 +150,52 @@ describe("a command whose sandbox is gone", { concurrency: 4 }, () => {
     assert.equal(error.mayHaveRun, false);
     await sandbox.close();
     assert.deepEqual(living(emulator), []);
+  });
+});
+
+describe("a 404 that is not the API's own", { concurrency: 4 }, () => {
+  for (const [name, instead] of FOREIGN) {
+    test(`${name}, to the look: the sandbox is not lost, and close() deletes it`, async (t) => {
+      const { emulator, engine, sandbox } = await open(t);
+      await sandbox.start();
+      engine.fault(EXECUTE, { instead: daytonaReplies.badGateway() });
+      engine.fault(LOOK, { instead });
+      assert.equal((await rejection(sandbox.shell("true"))).code, "ERR_SANDBOX_PROVIDER");
+      assert.equal((await sandbox.shell("echo on")).output, "on\n");
+      await sandbox.close();
+      assert.equal(engine.count("POST /sandbox"), 1);
+      assert.deepEqual(living(emulator), []);
+    });
+
+    test(`${name}, to the delete: close() rejects, and a second one tries again`, async (t) => {
+      const { emulator, engine, sandbox } = await open(t);
+      await sandbox.start();
+      engine.fault(DELETE, { instead }, { times: 20 });
+      const error = await rejection(sandbox.close());
+      assert.equal(error.code, "ERR_SANDBOX_PROTOCOL", error.message);
+      assert.match(error.message, /may still exist/);
+      engine.clearFaults();
+      await sandbox.close();
+      assert.deepEqual(living(emulator), []);
+    });
+  }
+
+  test("to the search for what a lost create has made: close() rejects, and a second one finds it", async (t) => {
+    const { emulator, engine, sandbox } = await open(t);
+    engine.fault("POST /sandbox", { instead: "close", run: true });
+    engine.fault(LOOK, { instead: replies.html(404) }, { times: 20 });
+    await rejection(sandbox.start());
+    assert.match((await rejection(sandbox.close())).message, /may still exist/);
+    engine.clearFaults();
+    await sandbox.close();
+    assert.deepEqual(living(emulator), []);
+  });
+
+  test("while it starts: it is looked at again", async (t) => {
+    const { engine, sandbox } = await open(t);
+    engine.fault(LOOK, { instead: replies.html(404) });
+    assert.equal((await sandbox.shell("echo on")).output, "on\n");
+    assert.equal(engine.count("POST /sandbox"), 1);
   });
 });
 

@@ -7,6 +7,7 @@ import { replies } from "../emulators/engine.js";
 import { rejection } from "../support/wait.js";
 import { CREATE, DELETE, LOOK, living, open, sent, startEmulator } from "./support.js";
 
+const START = "POST /sandbox/{id}/start";
 const WORK_DIR = "toolbox GET /work-dir";
 
 describe("create", { concurrency: 4 }, () => {
@@ -273,7 +274,29 @@ describe("attach", { concurrency: 4 }, () => {
     await emulator.fleet.stop(emulator.sandbox(sandboxId), false).done;
     const guest = make({ sandboxId });
     assert.equal(await guest.readFile("f"), "kept");
-    assert.equal(engine.count("POST /sandbox/{id}/start"), 1);
+    assert.equal(engine.count(START), 1);
+  });
+
+  test("409 to the start, since it is still changing: asked again", async (t) => {
+    const { emulator, engine, make } = await startEmulator(t);
+    const maker = make({ ephemeral: false });
+    await maker.writeFile("f", "kept");
+    await emulator.fleet.stop(emulator.sandbox(maker.sandboxId), false).done;
+    engine.fault(START, { instead: daytonaReplies.conflict() }, { times: 2 });
+    assert.equal(await make({ sandboxId: maker.sandboxId }).readFile("f"), "kept");
+    assert.equal(engine.count(START), 3);
+  });
+
+  test("it takes long to stop, and the first look after the start comes from a cache", async (t) => {
+    const { emulator, engine, make } = await startEmulator(t);
+    const maker = make({ ephemeral: false });
+    await maker.writeFile("f", "kept");
+    await emulator.fleet.stop(emulator.sandbox(maker.sandboxId), false).done;
+    const says = (state) => ({ edit: (body) => JSON.stringify({ ...JSON.parse(body), state }) });
+    engine.fault(LOOK, says("stopping"), { times: 55 });
+    engine.fault(LOOK, says("stopped"), { times: 2 });
+    assert.equal(await make({ sandboxId: maker.sandboxId }).readFile("f"), "kept");
+    assert.equal(engine.count(START), 1);
   });
 
   test("there is none: rejected", async (t) => {
