@@ -65,6 +65,7 @@ void sbx__sandbox_step(sbx_sandbox *sb);
 typedef enum sbx__place_state {
   SBX__PLACE_OPENING,
   SBX__PLACE_OPEN,
+  SBX__PLACE_HALTED,   /* was open, has its files, and does not run: the next call opens it again */
   SBX__PLACE_LATE,     /* opening still, but the callers were told that it took too long */
   SBX__PLACE_UNWANTED, /* to be deleted; with an `err`, the last attempt failed */
   SBX__PLACE_DELETING,
@@ -81,7 +82,8 @@ struct sbx__place {
   sbx_timer timer; /* the start's deadline, then the time for a late answer */
   sbx_timer retry; /* until the next open, after one that changed nothing */
   unsigned retries;
-  sbx_task end; /* frees it outside of the provider's callbacks */
+  unsigned reopens; /* how often; its files are not given up when it cannot be opened again */
+  sbx_task end;     /* frees it outside of the provider's callbacks */
   bool ending;
   sbx_err err; /* why it could not be deleted */
   sbx__place *next, *prev;
@@ -89,6 +91,8 @@ struct sbx__place {
 
 /* Begins the one start that all waiting calls share; they fail with it. */
 void sbx__place_open(sbx_sandbox *sb);
+/* Opens one again that is halted; the same for its waiting calls. */
+void sbx__place_reopen(sbx__place *place);
 /* Deletes what is or may be there; a failure is kept in `err`. Not while an op is in flight. */
 void sbx__place_delete(sbx__place *place);
 /* Somebody waits for the close: a late answer is not waited for much longer. */
@@ -130,10 +134,13 @@ struct sbx_call {
   sbx_call *next, *prev;
   void *arg; /* the user's */
   sbx__call_state state;
-  bool torn_down;    /* the sandbox was freed or the loop ended: reports SBX_ECLOSED */
-  bool may_have_run; /* goes into the error */
-  sbx__place *place; /* where it runs */
-  sbx_op *child;     /* the provider's op that does the work */
+  bool keeps_arguments; /* until its end, so that it could be run a second time */
+  bool begun_again;     /* its work was refused once, by a sandbox that did not run */
+  bool torn_down;       /* the sandbox was freed or the loop ended: reports SBX_ECLOSED */
+  bool may_have_run;    /* goes into the error */
+  sbx__place *place;    /* where it runs */
+  unsigned reopens;     /* of the place, when it began to run */
+  sbx_op *child;        /* the provider's op that does the work */
   sbx_op *probe;
   sbx_liveness liveness;
   sbx_err cause; /* why the work failed; without a code the call goes on to succeed */

@@ -115,7 +115,16 @@ static void run(sbx_call *call) {
   call->state = SBX__CALL_RUNS;
   call->place = call->sb->place;
   call->place->uses++;
+  call->reopens = call->place->reopens;
   call->kind->run(call);
+}
+
+/* Calls wait for it; one that is opening already is joined. */
+static void open_place(sbx_sandbox *sb) {
+  if (sb->place == NULL)
+    sbx__place_open(sb);
+  else if (sb->place->state == SBX__PLACE_HALTED)
+    sbx__place_reopen(sb->place);
 }
 
 void sbx__call_begin(sbx_call *call) {
@@ -123,8 +132,8 @@ void sbx__call_begin(sbx_call *call) {
   sb->active++;
   if (sbx__sandbox_is_open(sb))
     run(call);
-  else if (sb->place == NULL)
-    sbx__place_open(sb);
+  else
+    open_place(sb);
 }
 
 void sbx__calls_started(sbx_sandbox *sb, const sbx_err *err) {
@@ -173,11 +182,56 @@ static void finish_as_it_is(sbx_call *call) {
   sbx__call_finish(call, &call->cause);
 }
 
+/* Once, and only where nothing of it was done. */
+static bool may_begin_again(const sbx_call *call) {
+  return call->cause.no_effect && !call->may_have_run && !call->begun_again && !call->torn_down &&
+         call->keeps_arguments;
+}
+
+/* Another call has found it halted. What this one met was that, whatever a look says by now. */
+static bool was_halted_meanwhile(const sbx_call *call) {
+  const sbx__place *place = call->place;
+  return call->reopens != place->reopens || place->state == SBX__PLACE_HALTED;
+}
+
+static void begin_again(sbx_call *call) {
+  sbx__place *place = call->place;
+  call->begun_again = true;
+  call->state = SBX__CALL_WAITS_FOR_START;
+  call->place = NULL;
+  sbx_err_clear(&call->cause);
+  sbx__place_leave(place);
+  /* Another call may have had it started meanwhile. */
+  if (sbx__sandbox_is_open(call->sb))
+    run(call);
+  else
+    open_place(call->sb);
+}
+
+/* The sandbox has its files and does not run. Whoever comes next has it started again. */
+static void finish_halted(sbx_call *call) {
+  if (call->place->state == SBX__PLACE_OPEN)
+    call->place->state = SBX__PLACE_HALTED;
+  if (may_begin_again(call)) {
+    begin_again(call);
+    return;
+  }
+  if (call->cause.code != SBX_OK)
+    sbx_err_append(&call->cause, "; the sandbox has stopped and keeps its files, and the next call "
+                                 "starts it again");
+  finish_as_it_is(call);
+}
+
 static void on_probed(sbx_op *op, void *arg) {
   sbx_call *call = arg;
   call->probe = NULL;
-  if (op->err.code == SBX_OK && call->liveness == SBX_GONE)
+  bool answered = op->err.code == SBX_OK;
+  if ((answered && call->liveness == SBX_GONE) || call->place->state == SBX__PLACE_GONE)
     finish_lost(call);
+  else if (answered && call->liveness == SBX_HALTED)
+    finish_halted(call);
+  else if (was_halted_meanwhile(call) && may_begin_again(call))
+    begin_again(call);
   else
     finish_as_it_is(call);
 }

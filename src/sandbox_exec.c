@@ -4,8 +4,9 @@
  * longer. When that passes, or the user cancels, the process tree is killed, and one budget covers
  * the answer to the kill and the end of the command. Then the call settles, whatever is missing.
  *
- * Invariant: the provider's exec is called at most once per call; an outcome is what the provider
- * has seen or what we did, never a guess. */
+ * Invariant: the provider's exec is called at most once per call, but for a sandbox that did not
+ * run and was started again; an outcome is what the provider has seen or what we did, never a
+ * guess. */
 #include "sandbox.h"
 
 #include "core/alloc.h"
@@ -18,7 +19,7 @@ typedef struct exec_call {
   sbx_call call; /* its child is the provider's exec */
   sbx_exec_cb cb;
   sbx_output_cb on_output;
-  sbx_exec_spec spec; /* borrowed from the user, or pointing into spec_block; for the run only */
+  sbx_exec_spec spec; /* borrowed from the user for the run, or pointing into spec_block */
   char *spec_block;
   sbx_output *output;
   sbx_exec_status status;
@@ -172,10 +173,13 @@ static void run_exec(sbx_call *call) {
   const sbx_provider *provider = call->sb->provider;
   uint64_t limit_ms = exec->spec.timeout_ms;
   exec->started_at_ms = sbx_now_ms();
+  exec->status = (sbx_exec_status){0};
   call->child = provider->exec(call->place->session, &exec->spec, exec->output, &exec->status,
                                on_exec_done, exec);
-  sbx_free(exec->spec_block);
-  exec->spec_block = NULL;
+  if (!call->keeps_arguments) {
+    sbx_free(exec->spec_block);
+    exec->spec_block = NULL;
+  }
   if (call->child == NULL)
     sbx__call_finish_nomem(call);
   else if (limit_ms != SBX_NO_TIMEOUT)
@@ -276,7 +280,9 @@ int sbx_sandbox_exec(sbx_sandbox *sb, const sbx_exec_spec *spec, sbx_output_cb o
                                 on_output != NULL ? on_bytes : NULL, exec);
   if (exec->output == NULL)
     goto nomem;
-  if (!sbx__sandbox_is_open(sb) && sbx__copy_spec(&exec->spec, &exec->spec_block, &full) != SBX_OK)
+  exec->call.keeps_arguments = sb->provider->restarts;
+  bool copies = !sbx__sandbox_is_open(sb) || exec->call.keeps_arguments;
+  if (copies && sbx__copy_spec(&exec->spec, &exec->spec_block, &full) != SBX_OK)
     goto nomem;
   sbx_timer_init(&exec->budget, sb->loop, on_budget);
   sbx__relay_init(&exec->relay, sb->loop, on_output, arg);

@@ -8,9 +8,13 @@
 
 #include <string.h>
 
+/* A larger file is not held twice for the rare case that the sandbox has stopped; its write is then
+ * refused, and can be repeated. */
+enum { MAX_KEPT_BYTES = 1 << 20 };
+
 typedef struct file_call {
   sbx_call call;
-  sbx_slice path;  /* borrowed from the user, or pointing into `copy`; for the run only */
+  sbx_slice path;  /* borrowed from the user for the run, or pointing into `copy` */
   sbx_slice bytes; /* the same */
   char *copy;
   sbx_done_cb on_written;
@@ -38,8 +42,10 @@ static void release_file(sbx_call *call) {
 /* `child` was started, or could not be. */
 static void started(sbx_call *call, sbx_op *child) {
   file_call *file = file_of(call);
-  sbx_free(file->copy);
-  file->copy = NULL;
+  if (!call->keeps_arguments) {
+    sbx_free(file->copy);
+    file->copy = NULL;
+  }
   sbx__call_await(call, child, call->sb->file_timeout_ms);
 }
 
@@ -64,7 +70,9 @@ static int begin(sbx_sandbox *sb, const file_call *model, const sbx__call_kind *
   if (file == NULL)
     return sbx_err_set(err, SBX_ENOMEM, NULL);
   *file = *model;
-  if (!sbx__sandbox_is_open(sb) && copy_arguments(file) != SBX_OK) {
+  file->call.keeps_arguments = sb->provider->restarts && model->bytes.len <= MAX_KEPT_BYTES;
+  bool copies = !sbx__sandbox_is_open(sb) || file->call.keeps_arguments;
+  if (copies && copy_arguments(file) != SBX_OK) {
     sbx_free(file);
     return sbx_err_set(err, SBX_ENOMEM, NULL);
   }

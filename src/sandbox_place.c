@@ -67,14 +67,33 @@ void sbx__place_leave(sbx__place *place) {
 }
 
 void sbx__place_abandon(sbx__place *place) {
-  if (place->op != NULL)
+  if (place->op != NULL) {
     sbx_op_abort(place->op, SBX_ECLOSED);
-  else if (place->uses == 0)
+    return;
+  }
+  sbx_timer_stop(&place->timer);
+  sbx_timer_stop(&place->retry);
+  if (place->uses == 0)
     place_free(place);
+}
+
+/* Calls that were to go on in it must not go on in an empty one that others may have started. */
+static void lost_while_reopening(sbx__place *place) {
+  sbx_err err;
+  sbx_timer_stop(&place->timer);
+  sbx_timer_stop(&place->retry);
+  if (place->op != NULL)
+    sbx_op_abort(place->op, SBX_ECANCELED);
+  sbx_err_set(&err, SBX_ELOST,
+              "the sandbox is gone, and its files and processes with it; nothing was run; %s",
+              place->sb->lost ? "make a new sandbox object to go on"
+                              : "the next call starts a new, empty sandbox");
+  sbx__calls_started(place->sb, &err);
 }
 
 void sbx__place_is_gone(sbx__place *place) {
   sbx_sandbox *sb = place->sb;
+  bool reopening = place->state == SBX__PLACE_OPENING;
   if (place->state == SBX__PLACE_GONE)
     return;
   place->state = SBX__PLACE_GONE;
@@ -87,6 +106,8 @@ void sbx__place_is_gone(sbx__place *place) {
     if (call->place == place && call->child != NULL)
       sbx_op_abort(call->child, SBX_ECANCELED);
   }
+  if (reopening)
+    lost_while_reopening(place);
 }
 
 /* ---- no answer ---- */
@@ -177,6 +198,40 @@ static bool retry_later(sbx__place *place, const sbx_err *err) {
   return true;
 }
 
+/* It keeps its files, so that a later call, or the close, decides what becomes of it; nothing is
+ * deleted here. */
+static void reopen_failed(sbx__place *place, const sbx_err *cause) {
+  sbx_sandbox *sb = place->sb;
+  sbx_err why, err;
+  sbx_err_copy(&why, cause);
+  if (why.code == SBX_ETIMEOUT)
+    no_answer(&why, sb, sb->start_timeout_ms);
+  sbx_err_set(
+      &err, why.code,
+      "the sandbox has stopped and could not be started again: %s; nothing was run, and its "
+      "files are kept",
+      why.message);
+  err.status = why.status;
+  err.provider = why.provider;
+  place->state = SBX__PLACE_HALTED;
+  sbx__calls_started(sb, &err);
+}
+
+static void on_reopened(sbx__place *place, const sbx_err *err) {
+  if (place->sb->freed)
+    place->state = SBX__PLACE_GONE;
+  if (place->state == SBX__PLACE_OPENING && err->code == SBX_OK) {
+    place->state = SBX__PLACE_OPEN;
+    sbx__calls_started(place->sb, NULL);
+  } else if (err->code == SBX_ELOST) {
+    sbx__place_is_gone(place);
+  } else if (place->state == SBX__PLACE_OPENING) {
+    reopen_failed(place, err);
+  }
+  if (place->state == SBX__PLACE_GONE && place->uses == 0)
+    place_end(place);
+}
+
 static void on_opened(sbx_op *op, void *arg) {
   sbx__place *place = arg;
   sbx_sandbox *sb = place->sb;
@@ -185,7 +240,9 @@ static void on_opened(sbx_op *op, void *arg) {
   if (in_time && !sb->freed && retry_later(place, &op->err))
     return;
   sbx_timer_stop(&place->timer);
-  if (in_time && op->err.code == SBX_OK && !sb->freed) {
+  if (place->reopens > 0) {
+    on_reopened(place, &op->err);
+  } else if (in_time && op->err.code == SBX_OK && !sb->freed) {
     place->state = SBX__PLACE_OPEN;
     sbx__calls_started(sb, NULL);
   } else {
@@ -207,6 +264,10 @@ static void on_place_timer(sbx_timer *timer) {
   }
   /* A retry is not begun when it would come after this. */
   assert(place->op != NULL);
+  if (place->reopens > 0) {
+    sbx_op_abort(place->op, SBX_ETIMEOUT);
+    return;
+  }
   /* A create that is cut off now may still happen over there, with an answer that nobody reads. So
    * it may go on for a while; its answer is the surest way to what has to be deleted. */
   place->state = SBX__PLACE_LATE;
@@ -233,6 +294,11 @@ static void on_retry(sbx_timer *timer) {
   sbx_err err;
   sbx_err_set(&err, SBX_ENOMEM, NULL);
   sbx_timer_stop(&place->timer);
+  if (place->reopens > 0) {
+    reopen_failed(place, &err);
+    sbx__sandbox_step(place->sb);
+    return;
+  }
   start_failed(place->sb, &err);
   place_end(place);
 }
@@ -274,5 +340,20 @@ void sbx__place_open(sbx_sandbox *sb) {
     return;
   }
   sb->place = place;
+  sbx_timer_start(&place->timer, sb->start_timeout_ms);
+}
+
+void sbx__place_reopen(sbx__place *place) {
+  sbx_sandbox *sb = place->sb;
+  place->state = SBX__PLACE_OPENING;
+  place->reopens++;
+  place->retries = 0;
+  place->op = sb->provider->open(place->session, on_opened, place);
+  if (place->op == NULL) {
+    sbx_err err;
+    sbx_err_set(&err, SBX_ENOMEM, NULL);
+    reopen_failed(place, &err);
+    return;
+  }
   sbx_timer_start(&place->timer, sb->start_timeout_ms);
 }

@@ -1,7 +1,7 @@
 /* daytona.c - the Daytona provider: sandboxes made through its API, used through their toolboxes.
  *
- * Invariant: a session's fields change only in open; every other operation reads them, so that any
- * number may run at once. */
+ * Invariant: a session's fields change only in open, which may come again beside other operations;
+ * these read them whenever they send, and keep none, so that any number may run at once. */
 #include "providers/daytona.h"
 
 #include "core/alloc.h"
@@ -51,6 +51,7 @@ sbx__daytona_state sbx__daytona_state_of(const sbx_json *sandbox) {
       {"error", SBX__DAYTONA_FAILED},     {"build_failed", SBX__DAYTONA_FAILED},
       {"destroyed", SBX__DAYTONA_GONE},   {"destroying", SBX__DAYTONA_GONE},
       {"stopping", SBX__DAYTONA_HALTING}, {"archiving", SBX__DAYTONA_HALTING},
+      {"pausing", SBX__DAYTONA_HALTING},
   };
   sbx_slice name;
   if (!sbx_json_string(sbx_json_get(sandbox, "state"), &name))
@@ -69,10 +70,10 @@ typedef struct probe_op {
   sbx_liveness *out;
 } probe_op;
 
-/* A sandbox that is deleted as soon as it stops is gone when it stops; another one keeps its files,
- * so that it is not lost. */
-static sbx_liveness liveness_of(const sbx_session *session, const sbx_json *sandbox) {
-  switch (sbx__daytona_state_of(sandbox)) {
+/* A sandbox that is deleted as soon as it stops is gone when it stops; another one keeps its files.
+ */
+static sbx_liveness liveness_of(const sbx_session *session, sbx__daytona_state state) {
+  switch (state) {
   case SBX__DAYTONA_STARTED:
     return SBX_ALIVE;
   case SBX__DAYTONA_GONE:
@@ -80,7 +81,7 @@ static sbx_liveness liveness_of(const sbx_session *session, const sbx_json *sand
     return SBX_GONE;
   case SBX__DAYTONA_HALTED:
   case SBX__DAYTONA_HALTING:
-    return session->config->ephemeral ? SBX_GONE : SBX_LIVENESS_UNKNOWN;
+    return session->config->ephemeral ? SBX_GONE : SBX_HALTED;
   case SBX__DAYTONA_CHANGING:
     break;
   }
@@ -97,17 +98,18 @@ static void on_probed(sbx_steps *steps, sbx_http *reply) {
   const sbx_session *session = steps->session;
   sbx_json_doc *doc = NULL;
   sbx_err err;
-  bool failed = false;
+  sbx__daytona_state state = SBX__DAYTONA_GONE;
   int rc = sbx__daytona_check(&err, reply, "look at the sandbox");
   if (sbx__daytona_is_gone(reply)) {
     *probe->out = SBX_GONE;
   } else if (rc == SBX_OK && sbx_json_parse(&doc, sbx_buf_slice(&reply->body), NULL) == SBX_OK) {
-    *probe->out = liveness_of(session, sbx_json_root(doc));
-    failed = sbx__daytona_state_of(sbx_json_root(doc)) == SBX__DAYTONA_FAILED;
+    state = sbx__daytona_state_of(sbx_json_root(doc));
+    *probe->out = liveness_of(session, state);
   }
   sbx_json_free(doc, true);
-  /* One that has failed is of no use any more, but it is still there. */
-  if (failed && session->config->owned)
+  /* It is of no use any more, but still there. */
+  bool remains = *probe->out == SBX_GONE && state != SBX__DAYTONA_GONE;
+  if (remains && session->config->owned)
     sbx__daytona_to_api(steps, "DELETE", session->id, "", on_removed);
   else
     sbx_steps_finish(steps, NULL);
@@ -131,6 +133,7 @@ const sbx_provider sbx_daytona_provider = {
             SBX_CAP_KILL | SBX_CAP_LIST,
     .limit_margin_ms = 2500,
     .kill_budget_ms = 5000,
+    .restarts = true,
     .options = sbx__daytona_options,
     .config_size = sizeof(sbx_config),
     .configure = sbx__daytona_configure,

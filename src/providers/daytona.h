@@ -67,7 +67,7 @@ int sbx__daytona_take(sbx_session *session, const sbx_json *sandbox, sbx_err *er
 typedef enum sbx__daytona_state {
   SBX__DAYTONA_STARTED,
   SBX__DAYTONA_HALTED,  /* stopped, archived, paused: can be started again */
-  SBX__DAYTONA_HALTING, /* stopping, archiving: on the way there */
+  SBX__DAYTONA_HALTING, /* stopping, archiving, pausing: on the way there */
   SBX__DAYTONA_FAILED,  /* error, build_failed */
   SBX__DAYTONA_GONE,    /* destroyed, destroying */
   SBX__DAYTONA_CHANGING /* everything else, states of later servers too */

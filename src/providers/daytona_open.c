@@ -1,4 +1,5 @@
-/* daytona_open.c - creates a sandbox, or attaches to one, and waits until its toolbox answers.
+/* daytona_open.c - creates a sandbox, attaches to one, or starts one again that has stopped, and
+ * waits until its toolbox answers.
  *
  *   create or look up -> poll until started -> where is the toolbox? -> working directory
  *
@@ -27,6 +28,7 @@ typedef struct open_op {
   unsigned polls;
   unsigned failures; /* in a row */
   uint64_t pause_ms;
+  bool may_start; /* it exists, and is only to be started */
   bool start_asked;
   unsigned tries; /* of the toolbox */
 } open_op;
@@ -252,6 +254,13 @@ static void poll_later(open_op *o) {
   sbx_steps_wait(&o->steps, o->pause_ms, poll);
 }
 
+/* `missing`: the API knows it no more; one that was open is lost then. */
+static void finish_failed(open_op *o, sbx_err *err, bool missing) {
+  if (missing && o->steps.session->open)
+    err->code = SBX_ELOST;
+  sbx_steps_finish(&o->steps, err);
+}
+
 static void fail_start(open_op *o, const sbx_json *sandbox) {
   sbx_slice state = sbx_slice_str("unknown"), reason;
   sbx_err err;
@@ -263,7 +272,7 @@ static void fail_start(open_op *o, const sbx_json *sandbox) {
     sbx_err_append_remote(&err, reason);
   }
   err.provider = "daytona";
-  sbx_steps_finish(&o->steps, &err);
+  finish_failed(o, &err, sbx__daytona_state_of(sandbox) == SBX__DAYTONA_GONE);
 }
 
 static void ask_start(open_op *o) {
@@ -283,7 +292,7 @@ static void go_on(open_op *o, const sbx_json *sandbox) {
     find_toolbox(o);
     return;
   case SBX__DAYTONA_HALTED:
-    if (o->steps.session->config->attach != NULL && !o->start_asked)
+    if (o->may_start && !o->start_asked)
       ask_start(o);
     else if (o->start_asked && o->polls < QUICK_POLLS)
       poll_later(o); /* looks may be answered from a cache */
@@ -329,7 +338,7 @@ static void on_poll(sbx_steps *steps, sbx_http *reply) {
     poll_later(o);
   } else {
     err.no_effect = false;
-    sbx_steps_finish(steps, &err);
+    finish_failed(o, &err, rc == SBX_ENOTFOUND);
   }
 }
 
@@ -348,7 +357,7 @@ static void on_start_asked(sbx_steps *steps, sbx_http *reply) {
   } else if (rc == SBX_ECONFLICT) {
     o->start_asked = false; /* it is still changing: this start does not count */
   } else {
-    sbx_steps_finish(steps, &err);
+    finish_failed(o, &err, rc == SBX_ENOTFOUND);
     return;
   }
   poll_later(o);
@@ -417,13 +426,15 @@ sbx_op *sbx__daytona_open(sbx_session *session, sbx_op_done done, void *arg) {
   if (o == NULL)
     return NULL;
   o->pause_ms = POLL_MS;
+  o->may_start = session->open || session->config->attach != NULL;
   if (session->config->keyless) {
     sbx_err err;
     sbx_err_set(&err, SBX_EKEY, "daytona: " SBX__DAYTONA_NO_KEY);
     sbx_steps_finish(&o->steps, &err);
-  } else if (session->config->attach != NULL)
+  } else if (o->may_start) {
     poll(&o->steps);
-  else
+  } else {
     create(o);
+  }
   return &o->steps.op;
 }

@@ -22,7 +22,12 @@
 typedef struct sbx_config sbx_config;   /* each provider's own struct */
 typedef struct sbx_session sbx_session; /* each provider's own struct */
 
-typedef enum sbx_liveness { SBX_ALIVE, SBX_GONE, SBX_LIVENESS_UNKNOWN } sbx_liveness;
+typedef enum sbx_liveness {
+  SBX_ALIVE,
+  SBX_GONE,
+  SBX_HALTED, /* not running, but it has its files: open starts it again */
+  SBX_LIVENESS_UNKNOWN
+} sbx_liveness;
 
 /* How a command ended, as far as the wire tells. `outcome` is SBX_EXITED or SBX_SIGNALLED; a reply
  * that tells neither is an error of the op (SBX_EPROTO), never a guessed exit. */
@@ -53,6 +58,8 @@ typedef struct sbx_provider {
   uint32_t kill_budget_ms;
   /* Success of a kill says more than that it was accepted: nothing of the command was left. */
   bool kill_confirms;
+  /* A probe may say SBX_HALTED. */
+  bool restarts;
 
   const char *const *options; /* names of its own options, then NULL */
   size_t config_size;
@@ -76,7 +83,11 @@ typedef struct sbx_provider {
 
   /* Creates the sandbox. When it fails, or is aborted, something may still have been created;
    * `close` then finds and removes it. An error with `no_effect` says that nothing was: it may be
-   * called again on the same session. */
+   * called again on the same session.
+   *
+   * With `restarts` it is also called on a session that was open, and that a probe has found
+   * SBX_HALTED, while other ops of the session may be in flight: it starts the sandbox again, and
+   * never makes one. SBX_ELOST then says that nothing is left to be started, or to be deleted. */
   sbx_op *(*open)(sbx_session *session, sbx_op_done done, void *arg);
   /* Deletes what open made, or may have made; success when there is nothing (any more). */
   sbx_op *(*close)(sbx_session *session, sbx_op_done done, void *arg);

@@ -35,6 +35,11 @@ static void on_broken(void *arg, const sbx_err *err, const sbx_exec_result *resu
   count(arg, err->code == SBX_ENET ? NULL : err);
 }
 
+static void on_refused(void *arg, const sbx_err *err, const sbx_exec_result *result) {
+  assert_true((err == NULL) == (result != NULL));
+  count(arg, err != NULL && err->code == SBX_ECONFLICT ? NULL : err);
+}
+
 static void on_output(void *arg, sbx_stream stream, sbx_slice bytes) {
   (void)arg, (void)stream, (void)bytes;
 }
@@ -86,6 +91,21 @@ static void make_broken_call(sbx_sandbox *sb, uv_loop_t *uv, tally *t) {
   fake.planned[FAKE_EXEC] = 0; /* it may not have come that far */
 }
 
+/* A command that a stopped sandbox refuses, and that goes on when it was started again. */
+static void make_refused_call(sbx_sandbox *sb, uv_loop_t *uv, tally *t) {
+  const sbx_exec_spec spec = {.text = sbx_slice_str("true")};
+  fake_provider.restarts = true;
+  fake.liveness = SBX_HALTED;
+  fake_next(FAKE_EXEC, (fake_plan){.code = SBX_ECONFLICT, .no_effect = true});
+  fake.status.started = false;
+  begun(t, sbx_sandbox_exec(sb, &spec, NULL, on_refused, t, NULL, NULL));
+  run(uv);
+  fake.planned[FAKE_EXEC] = 0;
+  fake.status.started = true;
+  fake.liveness = SBX_ALIVE;
+  fake_provider.restarts = false;
+}
+
 /* A command that is killed after its start. */
 static void make_cancelled_call(sbx_sandbox *sb, uv_loop_t *uv, tally *t) {
   const sbx_exec_spec spec = {.text = sbx_slice_str("sleep")};
@@ -110,6 +130,7 @@ static void live(uv_loop_t *uv, sbx_loop *loop, tally *t) {
   }
   make_calls(sb, uv, t);
   make_broken_call(sb, uv, t);
+  make_refused_call(sb, uv, t);
   make_cancelled_call(sb, uv, t);
   make_calls(sb, uv, t);
   begun(t, sbx_sandbox_close(sb, on_done, t, NULL));
@@ -155,6 +176,7 @@ static void test_every_allocation_may_fail(void **state) {
     assert_true(nth > 40);
     assert_int_equal(fake.count[FAKE_KILL], 1);
     assert_int_equal(fake.count[FAKE_CLOSE], 1);
+    assert_int_equal(fake.count[FAKE_OPEN], 2);
   }
 }
 

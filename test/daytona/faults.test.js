@@ -6,7 +6,7 @@ import { describe, test } from "node:test";
 import { daytonaReplies } from "../emulators/daytona/replies.js";
 import { replies } from "../emulators/engine.js";
 import { eventually, rejection } from "../support/wait.js";
-import { DELETE, EXECUTE, LOOK, living, open } from "./support.js";
+import { DELETE, EXECUTE, LOOK, START, living, open } from "./support.js";
 
 const json = (body) => ({ instead: { status: 200, headers: { "content-type": "application/json" }, body } });
 
@@ -139,18 +139,6 @@ describe("a command whose sandbox is gone", { concurrency: 4 }, () => {
       assert.equal(engine.count(EXECUTE), 1);
     });
   }
-
-  test("stopped, but not ephemeral: it still has its files, so it is not lost", async (t) => {
-    const { emulator, sandbox } = await open(t, {}, { autoDeleteMinutes: -1 });
-    await sandbox.start();
-    emulator.lose(sandbox.sandboxId, "stopped");
-    const error = await rejection(sandbox.shell("echo never"));
-    assert.equal(error.code, "ERR_SANDBOX_CONFLICT");
-    assert.match(error.message, /not running/);
-    assert.equal(error.mayHaveRun, false);
-    await sandbox.close();
-    assert.deepEqual(living(emulator), []);
-  });
 });
 
 describe("a 404 that is not the API's own", { concurrency: 4 }, () => {
@@ -196,6 +184,108 @@ describe("a 404 that is not the API's own", { concurrency: 4 }, () => {
     engine.fault(LOOK, { instead: replies.html(404) });
     assert.equal((await sandbox.shell("echo on")).output, "on\n");
     assert.equal(engine.count("POST /sandbox"), 1);
+  });
+});
+
+/** Stopped by its own clock, a file `f` in it. */
+async function openStopped(t, settings = {}, options = {}) {
+  const opened = await open(t, { minuteMs: 200, jobMs: 20, ...settings }, { autoStopMinutes: 1, autoDeleteMinutes: -1, ...options });
+  await opened.sandbox.writeFile("f", "kept");
+  const { sandboxId } = opened.sandbox;
+  await eventually("an auto-stop", () => opened.emulator.sandbox(sandboxId).state === "stopped");
+  opened.emulator.settings.minuteMs = 60_000;
+  return { ...opened, sandboxId };
+}
+
+describe("C048 a sandbox that has stopped and keeps its files", { concurrency: 4 }, () => {
+  test("the command that finds it so has it started, and runs once", async (t) => {
+    const { engine, sandbox, sandboxId } = await openStopped(t);
+    assert.equal((await sandbox.shell("echo x >>ran; cat f ran")).output, "keptx\n");
+    assert.equal(sandbox.sandboxId, sandboxId);
+    assert.equal(engine.count(START), 1);
+    assert.equal(engine.count(EXECUTE), 2, "the one that was refused, and the one that ran");
+    assert.equal(engine.count("POST /sandbox"), 1);
+  });
+
+  for (const [name, call] of [
+    ["a read", async (sandbox) => assert.equal(await sandbox.readFile("f"), "kept")],
+    ["a write", (sandbox) => sandbox.writeFile("g", "new")],
+    ["a list", async (sandbox) => assert.deepEqual((await sandbox.listFiles()).map(({ path }) => path), ["f"])],
+    ["a command with callbacks", async (sandbox) => {
+      let seen = "";
+      await sandbox.exec({ command: "cat f", stdin: "in", onStdout: (bytes) => (seen += Buffer.from(bytes)) });
+      assert.equal(seen, "kept");
+    }],
+  ]) {
+    test(name, async (t) => {
+      const { engine, sandbox } = await openStopped(t);
+      await call(sandbox);
+      assert.equal(engine.count(START), 1);
+      assert.equal(await sandbox.readFile("f"), "kept");
+    });
+  }
+
+  test("twenty calls at once: one start", async (t) => {
+    const { engine, sandbox } = await openStopped(t);
+    const outputs = await Promise.all(Array.from({ length: 20 }, (_, i) => sandbox.shell(`echo ${i}`)));
+    assert.deepEqual(outputs.map(({ output }) => output), Array.from({ length: 20 }, (_, i) => `${i}\n`));
+    assert.equal(engine.count(START), 1);
+  });
+
+  test("it is stopping still: waited for", async (t) => {
+    const { emulator, engine, sandbox } = await open(t, {}, { ephemeral: false });
+    await sandbox.writeFile("f", "kept");
+    emulator.script("stop", [{ state: "stopping", ms: 300 }, "stopped"]);
+    emulator.fleet.stop(emulator.sandbox(sandbox.sandboxId), false);
+    assert.equal((await sandbox.shell("cat f")).output, "kept");
+    assert.equal(engine.count(START), 1);
+  });
+
+  test("in the middle of a command: not repeated, and the next one has it started", async (t) => {
+    const { emulator, engine, sandbox } = await open(t, {}, { ephemeral: false });
+    await sandbox.start();
+    const running = rejection(sandbox.shell("echo x >>ran; sleep 20"));
+    await eventually("the command", () => sandbox.readFile("ran"));
+    emulator.lose(sandbox.sandboxId, "stopped");
+    const error = await running;
+    assert.match(error.code, /PROVIDER|NETWORK/);
+    assert.equal(error.mayHaveRun, true);
+    assert.match(error.message, /has stopped and keeps its files, and the next call starts it again/);
+    assert.equal((await sandbox.shell("cat ran")).output, "x\n");
+    assert.equal(engine.count(START), 1);
+  });
+
+  test("it cannot be started: a clear error, nothing is deleted, and a later call tries again", async (t) => {
+    const { emulator, engine, sandbox } = await openStopped(t);
+    engine.fault(START, { instead: daytonaReplies.quota() });
+    const error = await rejection(sandbox.shell("true"));
+    assert.equal(error.code, "ERR_SANDBOX_QUOTA");
+    assert.match(error.message, /has stopped and could not be started again: .*its files are kept/s);
+    assert.equal(error.mayHaveRun, false);
+    assert.equal((await sandbox.shell("cat f")).output, "kept");
+    await sandbox.close();
+    assert.deepEqual(living(emulator), []);
+  });
+
+  test("it is deleted meanwhile: lost", async (t) => {
+    const { emulator, engine, sandbox, sandboxId } = await openStopped(t);
+    engine.fault(START, { instead: daytonaReplies.api(404, `Sandbox with ID or name ${sandboxId} not found`) });
+    const error = await rejection(sandbox.shell("true"));
+    assert.equal(error.code, "ERR_SANDBOX_LOST");
+    assert.equal(error.mayHaveRun, false);
+    assert.equal((await sandbox.shell("ls")).output, "");
+    emulator.sandbox(sandboxId).jump("destroyed");
+  });
+
+  test("attached: started, too, and not deleted", async (t) => {
+    const { emulator, engine, make, sandboxId } = await openStopped(t);
+    const guest = make({ sandboxId });
+    assert.equal(await guest.readFile("f"), "kept");
+    emulator.lose(sandboxId, "stopped");
+    assert.equal(await guest.readFile("f"), "kept");
+    await guest.close();
+    assert.equal(engine.count(START), 2);
+    assert.equal(engine.count(DELETE), 0);
   });
 });
 

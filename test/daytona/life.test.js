@@ -5,9 +5,8 @@ import { describe, test } from "node:test";
 import { daytonaReplies } from "../emulators/daytona/replies.js";
 import { replies } from "../emulators/engine.js";
 import { rejection } from "../support/wait.js";
-import { CREATE, DELETE, LOOK, living, open, sent, startEmulator } from "./support.js";
+import { CREATE, DELETE, LOOK, START, living, open, sent, startEmulator } from "./support.js";
 
-const START = "POST /sandbox/{id}/start";
 const WORK_DIR = "toolbox GET /work-dir";
 
 describe("create", { concurrency: 4 }, () => {

@@ -10,6 +10,7 @@ import { removeCommandFolders } from "../support/daytona.js";
 export const EXECUTE = "toolbox POST /process/execute";
 export const CREATE = "POST /sandbox";
 export const LOOK = "GET /sandbox/{id}";
+export const START = "POST /sandbox/{id}/start";
 export const DELETE = "DELETE /sandbox/{id}";
 
 /** @param {import("node:test").TestContext} t */

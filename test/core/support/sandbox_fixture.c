@@ -129,15 +129,17 @@ void begin_exec(fixture *f, seen *s, const char *command, uint64_t timeout_ms) {
   begin_spec(f, s, &spec);
 }
 
-void begin_write(fixture *f, seen *s) {
+void begin_write_of(fixture *f, seen *s, sbx_slice bytes) {
   char path[] = "dir/file";
-  char bytes[] = "bytes";
   sbx_err err;
-  note_refusal(s,
-               sbx_sandbox_write(f->sb, sbx_slice_str(path), sbx_slice_str(bytes), on_done, s,
-                                 &s->call, &err),
+  note_refusal(s, sbx_sandbox_write(f->sb, sbx_slice_str(path), bytes, on_done, s, &s->call, &err),
                &err);
   memset(path, '#', sizeof path - 1);
+}
+
+void begin_write(fixture *f, seen *s) {
+  char bytes[] = "bytes";
+  begin_write_of(f, s, sbx_slice_str(bytes));
   memset(bytes, '#', sizeof bytes - 1);
 }
 

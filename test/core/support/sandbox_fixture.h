@@ -38,6 +38,7 @@ void begin_close(fixture *f, seen *s);
 void begin_exec(fixture *f, seen *s, const char *command, uint64_t timeout_ms);
 void begin_spec(fixture *f, seen *s, const sbx_exec_spec *spec);
 void begin_write(fixture *f, seen *s);
+void begin_write_of(fixture *f, seen *s, sbx_slice bytes);
 void begin_read(fixture *f, seen *s);
 void begin_list(fixture *f, seen *s);
 void begin_control(fixture *f, seen *s, sbx_control control, uint64_t seconds);
