@@ -26,7 +26,7 @@ const MAX_RESOURCE = 1024;
 /**
  * A sandbox at Daytona. It is created at the first use and deleted by close(); a process that ends
  * without close() leaves it to the server, which stops and so deletes it after `autoStopMinutes`
- * without use.
+ * without use. One that is not ephemeral is started again by the next call.
  */
 export class DaytonaSandbox extends NativeSandbox {
   /** @type {"python" | "node"} */

@@ -441,7 +441,10 @@ export interface DaytonaSandboxOptions extends RemoteSandboxOptions {
   /** Variables of everything that runs in the sandbox. */
   env?: Record<string, string> | undefined;
   labels?: Record<string, string> | undefined;
-  /** Minutes without use after which the server stops it; 0: never. Default 5. */
+  /**
+   * Minutes without use after which the server stops it; 0: never. Default 5. One that is not
+   * deleted by that (see `ephemeral`) keeps its files, and the next call starts it again.
+   */
   autoStopMinutes?: number | undefined;
   /** Minutes after a stop; 0: the server's maximum. Default: the server's. */
   autoArchiveMinutes?: number | undefined;

@@ -125,7 +125,7 @@ describe("a command whose sandbox is gone", { concurrency: 4 }, () => {
   }
 
   for (const breakAs of ["502", "eof", "reset"]) {
-    test(`in the middle of a command, seen as ${breakAs}`, async (t) => {
+    test(`C053 in the middle of a command, seen as ${breakAs}: lost, and nothing is repeated`, async (t) => {
       const { emulator, engine, sandbox } = await open(t, { breakAs });
       await sandbox.start();
       const running = rejection(sandbox.shell("sleep 20"));
@@ -188,12 +188,15 @@ describe("a 404 that is not the API's own", { concurrency: 4 }, () => {
 });
 
 /** Stopped by its own clock, a file `f` in it. */
-async function openStopped(t, settings = {}, options = {}) {
-  const opened = await open(t, { minuteMs: 200, jobMs: 20, ...settings }, { autoStopMinutes: 1, autoDeleteMinutes: -1, ...options });
+async function openStopped(t) {
+  const opened = await open(t, { jobMs: 20 }, { autoStopMinutes: 1, autoDeleteMinutes: -1 });
   await opened.sandbox.writeFile("f", "kept");
   const { sandboxId } = opened.sandbox;
+  const { settings } = opened.emulator;
+  const { minuteMs } = settings;
+  settings.minuteMs = 1;
   await eventually("an auto-stop", () => opened.emulator.sandbox(sandboxId).state === "stopped");
-  opened.emulator.settings.minuteMs = 60_000;
+  settings.minuteMs = minuteMs;
   return { ...opened, sandboxId };
 }
 
@@ -290,7 +293,7 @@ describe("C048 a sandbox that has stopped and keeps its files", { concurrency: 4
 });
 
 describe("a toolbox that does not answer", { concurrency: 4 }, () => {
-  test("the sandbox is there: timed out, in time", async (t) => {
+  test("C013 the sandbox is there: timed out, in time", async (t) => {
     const { engine, sandbox } = await open(t);
     await sandbox.start();
     engine.fault(EXECUTE, { instead: "hang" }, { times: Infinity });
@@ -304,7 +307,7 @@ describe("a toolbox that does not answer", { concurrency: 4 }, () => {
     assert.equal((await sandbox.shell("echo on")).output, "on\n");
   });
 
-  test("the sandbox is gone: lost", async (t) => {
+  test("C013 the sandbox is gone: lost", async (t) => {
     const { emulator, engine, sandbox } = await open(t);
     await sandbox.start();
     engine.fault(EXECUTE, { instead: "hang" }, { times: Infinity });

@@ -1,0 +1,103 @@
+// The providers that are reached over HTTP: what tests need to know of each to look at its requests, and to
+// answer them in its place.
+//
+//   name, Class      the provider's, and the name of its class in the package
+//   routes           of its emulator: create, remove, command, read
+//   created          status of a create that succeeded
+//   health           something that its API says to everybody: path and a part of it
+//   keyHeader        which header has the key
+//   start(settings)  an emulator; `urls` are its listeners, `connection` the options that lead to it
+//   refusal(status, message)  as the provider words its own
+//   hasLifetime(body)         whether this create leaves a sandbox that ends by itself
+import assert from "node:assert/strict";
+import { after } from "node:test";
+
+import * as cloudsandbox from "cloudsandbox";
+
+import { startDaytona } from "../emulators/daytona/index.js";
+import { daytonaReplies } from "../emulators/daytona/replies.js";
+import { startE2B } from "../emulators/e2b/index.js";
+import { replies } from "../emulators/engine.js";
+import { removeCommandFolders } from "../support/daytona.js";
+
+export const remotes = [
+  {
+    name: "e2b",
+    Class: "E2BSandbox",
+    routes: {
+      create: "POST /v2/sandboxes",
+      remove: "DELETE /sandboxes/{id}",
+      command: "process.Process/Start",
+    },
+    created: 201,
+    health: { path: "/health", part: /Health/ },
+    keyHeader: "x-api-key",
+    async start(settings) {
+      const emulator = await startE2B(settings);
+      const { apiKey, apiUrl: baseURL, sandboxUrl } = emulator;
+      return { emulator, connection: { apiKey, baseURL, sandboxUrl }, urls: [baseURL, sandboxUrl] };
+    },
+    refusal: (status, message) => replies.json(status, { code: status, message }),
+    hasLifetime: ({ timeout }) => timeout === 300,
+    checkEnd: ({ complaints }) => assert.deepEqual(complaints, []),
+  },
+  {
+    name: "daytona",
+    Class: "DaytonaSandbox",
+    routes: {
+      create: "POST /sandbox",
+      remove: "DELETE /sandbox/{id}",
+      command: "toolbox POST /process/execute",
+    },
+    created: 200,
+    health: { path: "/api/config", part: /proxyToolboxUrl/ },
+    keyHeader: "authorization",
+    async start(settings) {
+      const emulator = await startDaytona(settings);
+      const { apiKey, apiUrl: baseURL } = emulator;
+      return { emulator, connection: { apiKey, baseURL }, urls: [baseURL, emulator.proxyUrl] };
+    },
+    refusal: (status, message) => daytonaReplies.api(status, message),
+    hasLifetime: ({ autoStopInterval, autoDeleteInterval }) => autoStopInterval === 5 && autoDeleteInterval === 0,
+    checkEnd: ({ engine }) => removeCommandFolders(engine),
+  },
+];
+
+/** An emulator for one test; sandboxes that `make` has made are closed with it, at the test's end. */
+export async function open(t, remote, settings = {}) {
+  const { emulator, connection, urls } = await remote.start(settings);
+  const { engine } = emulator;
+  const sandboxes = [];
+  t.after(async () => {
+    engine.clearFaults();
+    await Promise.all(sandboxes.map((sandbox) => sandbox.close()));
+    await emulator.close();
+    assert.deepEqual(engine.errors, []);
+    remote.checkEnd(emulator);
+  });
+  return {
+    emulator,
+    engine,
+    urls,
+    options: connection,
+    make(options) {
+      const sandbox = new cloudsandbox[remote.Class]({ ...connection, ca: settings.tls?.cert, ...options });
+      sandboxes.push(sandbox);
+      return sandbox;
+    },
+  };
+}
+
+/** A program that has made `sandbox`; in a worker thread the package has to be found by its address. */
+export const program = (remote, options, body, from = "cloudsandbox") =>
+  `const { ${remote.Class} } = await import(${JSON.stringify(from)});
+   const sandbox = new ${remote.Class}(${JSON.stringify(options)});
+   ${body}`;
+
+/** Variables of this machine's user must not decide a test. */
+export function withoutVariables() {
+  const names = Object.keys(process.env).filter((name) => /^(E2B|DAYTONA)_|^(https?|no|all)_proxy$/i.test(name));
+  const saved = names.map((name) => [name, process.env[name]]);
+  for (const name of names) delete process.env[name];
+  after(() => Object.assign(process.env, Object.fromEntries(saved)));
+}
