@@ -28,36 +28,39 @@ enum {
 
 /* $1 whether to join the streams, $2 file with the standard input, $3 file with a long script, or
  * nothing for each; then the command. The files are ours to remove. Messages of this shell itself
- * are nobody's business; its own failures are exit code 126. */
-static const char wrapper[] = "merge=$1 input=$2 script=$3\n"
-                              "shift 3\n"
-                              "exec 3>&2 2>/dev/null\n"
-                              "if [ \"$script\" ]; then exec 9<\"$script\" || exit 126; fi\n"
-                              "exec <\"${input:-/dev/null}\" || exit 126\n"
-                              "[ \"$input$script\" ] && rm -f \"$input\" \"$script\"\n"
+ * are nobody's business; its own failures are exit code 126. It sets no variable: one of the same
+ * name that the user has exported would reach the command with our value. */
+static const char wrapper[] = "exec 3>&2 2>/dev/null\n"
+                              "if [ \"$3\" ]; then exec 9<\"$3\" || exit 126; fi\n"
+                              "exec <\"${2:-/dev/null}\" || exit 126\n"
+                              "[ \"$2$3\" ] && rm -f \"$2\" \"$3\"\n"
                               "(\n"
-                              "  if [ \"$merge\" ]; then exec 2>&1; else exec 2>&3; fi\n"
+                              "  if [ \"$1\" ]; then exec 2>&1; else exec 2>&3; fi\n"
                               "  exec 3>&-\n"
+                              "  shift 3\n"
                               "  command -v setsid >/dev/null 2>&1 && exec setsid \"$@\"\n"
                               "  exec \"$@\"\n"
                               ")\n"
-                              "code=$?\n"
-                              "printf '\\036%s %d\\n' \"$" MARK "\" \"$code\" >&3\n"
-                              "printf '\\036%s %d\\n' \"$" MARK "\" \"$code\"\n"
-                              "exit \"$code\"\n";
+                              "set -- \"$?\"\n"
+                              "printf '\\036%s %d\\n' \"$" MARK "\" \"$1\" >&3\n"
+                              "printf '\\036%s %d\\n' \"$" MARK "\" \"$1\"\n"
+                              "exit \"$1\"\n";
 
 /* $1 the mark of the processes to kill. Everything marked is killed with its process group, which
- * may hold processes that have cleared their environment; again, until nothing is found. */
+ * may hold processes that have cleared their environment; again, until nothing is found. Its
+ * variables have names that no sandbox exports: an exported list of many files would be too long
+ * for grep's environment. */
 static const char killer[] =
     "command -v grep >/dev/null || exit 2\n"
-    "n=0\n"
-    "while found=$(grep -lF \"" MARK "=$1\" /proc/[0-9]*/environ 2>/dev/null); [ \"$found\" ]; do\n"
-    "  n=$((n + 1))\n"
-    "  [ $n -gt 60 ] && exit 1\n"
-    "  [ $n -gt 5 ] && sleep 0.05\n"
-    "  for file in $found; do\n"
-    "    pid=${file#/proc/} pid=${pid%/environ}\n"
-    "    kill -s KILL -- \"-$pid\" \"$pid\"\n"
+    "_cs_n=0\n"
+    "while _cs_found=$(grep -lF \"" MARK "=$1\" /proc/[0-9]*/environ 2>/dev/null)\n"
+    "  [ \"$_cs_found\" ]; do\n"
+    "  _cs_n=$((_cs_n + 1))\n"
+    "  [ $_cs_n -gt 60 ] && exit 1\n"
+    "  [ $_cs_n -gt 5 ] && sleep 0.05\n"
+    "  for _cs_file in $_cs_found; do\n"
+    "    _cs_pid=${_cs_file#/proc/} _cs_pid=${_cs_pid%/environ}\n"
+    "    kill -s KILL -- \"-$_cs_pid\" \"$_cs_pid\"\n"
     "  done 2>/dev/null\n"
     "done\n"
     "exit 0\n";

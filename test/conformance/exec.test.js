@@ -1,11 +1,19 @@
 // Commands and code: what they get, and what comes back.
 import assert from "node:assert/strict";
+import { execFileSync } from "node:child_process";
+import path from "node:path";
 import { describe, test } from "node:test";
 import { inspect } from "node:util";
 
 import { mark } from "../support/processes.js";
 import { event, rejection } from "../support/wait.js";
 import { providers } from "./providers.js";
+
+/** Where python3 itself is first: what stands for it on some machines is a script with variables of its own. */
+function pathOfPython() {
+  const program = execFileSync("python3", ["-c", "import sys; print(sys.executable)"], { encoding: "utf8" }).trim();
+  return `${path.dirname(program)}:${process.env.PATH}`;
+}
 
 for (const provider of providers) {
   const { facts } = provider;
@@ -67,6 +75,30 @@ for (const provider of providers) {
         "hello big world\n",
       );
       assert.equal((await sandbox.shell('printf %s "$V"', { env })).output, "hello big world");
+    });
+
+    test("C003 no variable has a name that the way to the command uses for itself", async (t) => {
+      const letters = Array.from("abcdefghijklmnopqrstuvwxyz", (letter) => [letter, letter.toUpperCase()]).flat();
+      const names = [...letters, "input", "script", "merge", "code"];
+      const values = names.map((name) => `"$${name}"  of '${name}'`);
+      const env = { PATH: pathOfPython(), ...Object.fromEntries(names.map((name, index) => [name, values[index]])) };
+      const list = JSON.stringify(names);
+      const source = {
+        python: `import os\nfor name in ${list}: print(os.environ.get(name))`,
+        node: `for (const name of ${list}) console.log(process.env[name])`,
+        shell: names.map((name) => `printf '%s\\n' "$${name}"`).join("\n"),
+      };
+      const expected = { output: `${values.join("\n")}\n`, exitCode: 0 };
+      const world = provider.world(t);
+      const [ofCall, ofSandbox] = [world.make(), world.make({ env })];
+      for (const [sandbox, options] of [[ofCall, { env }], [ofSandbox, {}]]) {
+        assert.deepStrictEqual(await sandbox.shell(source.shell, options), expected);
+        for (const language of facts.languages) {
+          assert.deepStrictEqual(await sandbox.run(source[language], { ...options, language }), expected, language);
+        }
+        const { output, exitCode } = await sandbox.exec({ command: source.shell, stdin: "x", ...options });
+        assert.deepStrictEqual({ output, exitCode }, expected);
+      }
     });
 
     test("C004 source text and command lines of 400 KB", async (t) => {
