@@ -4,7 +4,8 @@
  * an end of the stream that may hold an error.
  *
  * Invariant: the end of a process is what an end event says. The end of the stream without one is
- * an error, whatever came before; an end event stands, whatever comes after it. */
+ * an error, whatever came before; an end event, and an error that the stream tells at its end,
+ * stand, whatever comes after them. */
 #include "providers/e2b.h"
 
 #include "core/alloc.h"
@@ -18,7 +19,7 @@ enum {
   MAX_REQUEST = 64 * 1024 * 1024,
   MAX_EVENT = 4 * 1024 * 1024, /* the service sends 44 KiB at most */
   SILENCE_MS = 120 * 1000,     /* a living stream gives a sign every 50 s */
-  AFTER_END_MS = 1000,         /* for the end of the stream after that of the process */
+  AFTER_END_MS = 1000,         /* for the connection's end after the last that matters */
 };
 
 typedef struct process {
@@ -29,7 +30,8 @@ typedef struct process {
   sbx_envelope envelope;
   sbx_buf bytes;   /* decoded output */
   sbx_timer timer; /* of silence */
-  sbx_err refusal; /* what the end of the stream says */
+  bool said_end;   /* the stream has told its end: no more is to come */
+  sbx_err refusal; /* what that says */
 } process;
 
 static process *process_of(sbx_steps *steps) {
@@ -182,6 +184,8 @@ static int take_stream_end(process *p, const sbx_json *root, sbx_err *err) {
   sbx_slice name = {NULL, 0}, message = {NULL, 0};
   if (!sbx_json_is_object(root))
     return broken(err, "its end is no object");
+  p->said_end = true;
+  sbx_timer_start(&p->timer, AFTER_END_MS);
   if (error == NULL)
     return SBX_OK;
   sbx_json_string(sbx_json_get(error, "code"), &name);
@@ -218,7 +222,7 @@ static int on_envelope(void *arg, bool is_end, sbx_slice payload, sbx_err *err) 
 /* Inside libcurl: what goes on from here to the user waits for the ready list there. */
 static int on_bytes(void *arg, sbx_slice bytes, sbx_err *err) {
   process *p = arg;
-  if (!p->end.ended)
+  if (!p->end.ended && !p->said_end)
     sbx_timer_start(&p->timer, SILENCE_MS);
   int rc = sbx_envelope_feed(&p->envelope, bytes, err);
   return rc == SBX_ETOOBIG ? broken(err, "a message is too long") : rc;
@@ -229,18 +233,11 @@ static bool may_have_run(const sbx_http *http, const sbx_err *err) {
   return http->status >= 500 && !err->no_effect;
 }
 
-static void on_stream_end(sbx_steps *steps, sbx_http *reply) {
-  process *p = process_of(steps);
+/* As the stream said it. */
+static void finish_as_told(process *p) {
   sbx_err err;
   if (p->end.ended) {
     sbx_steps_finish(&p->steps, NULL);
-  } else if (reply->op.err.code != SBX_OK) {
-    p->end.may_have_run = p->end.may_have_run || reply->sent_maybe;
-    sbx_steps_finish(&p->steps, &reply->op.err);
-  } else if (reply->status != 200) {
-    sbx__e2b_sandbox_error(p->steps.session, reply, "command", &err);
-    p->end.may_have_run = may_have_run(reply, &err);
-    sbx_steps_finish(&p->steps, &err);
   } else if (p->refusal.code != SBX_OK) {
     sbx_steps_finish(&p->steps, &p->refusal);
   } else {
@@ -251,11 +248,29 @@ static void on_stream_end(sbx_steps *steps, sbx_http *reply) {
   }
 }
 
+static void on_stream_end(sbx_steps *steps, sbx_http *reply) {
+  process *p = process_of(steps);
+  sbx_err err;
+  bool told = p->end.ended || p->said_end;
+  if (reply->op.err.code != SBX_OK && !told) {
+    p->end.may_have_run = p->end.may_have_run || reply->sent_maybe;
+    sbx_steps_finish(&p->steps, &reply->op.err);
+  } else if (reply->status != 200 && !told) {
+    sbx__e2b_sandbox_error(p->steps.session, reply, "command", &err);
+    p->end.may_have_run = may_have_run(reply, &err);
+    sbx_steps_finish(&p->steps, &err);
+  } else {
+    finish_as_told(p);
+  }
+}
+
 static void on_silence(sbx_timer *timer) {
   process *p = (process *)(void *)((char *)timer - offsetof(process, timer));
   sbx_err err;
-  if (p->end.ended) {
-    fail(p, NULL);
+  if (p->end.ended || p->said_end) {
+    /* Nothing is taken back by what did not come any more. */
+    sbx_op_drop(&p->steps.request, SBX_ECANCELED);
+    finish_as_told(p);
     return;
   }
   sbx_err_set(&err, SBX_ENET, "e2b: the command's stream gave no sign of life for %d s",
