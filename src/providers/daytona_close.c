@@ -8,33 +8,16 @@
 
 #include "core/err.h"
 
-enum {
-  FIRST_PAUSE_MS = 150,
-  MAX_PAUSE_MS = 2000,
-  MAX_FAILURES = 4,
-  SECOND_LOOK_MS = 1000, /* a create that was cut off may still be at work */
-};
+enum { SECOND_LOOK_MS = 1000 }; /* a create that was cut off may still be at work */
 
 typedef struct close_op {
   sbx_steps steps;
-  uint64_t pause_ms;
-  unsigned failures;
+  sbx_repeat repeat;
   unsigned looks;
 } close_op;
 
 static close_op *close_of(sbx_steps *steps) {
   return (close_op *)(void *)steps;
-}
-
-static void wait_longer(close_op *c, sbx_steps_time on_time) {
-  sbx_steps_wait(&c->steps, c->pause_ms, on_time);
-  c->pause_ms = c->pause_ms * 2 < MAX_PAUSE_MS ? c->pause_ms * 2 : MAX_PAUSE_MS;
-}
-
-/* Asking again is safe, and may help. */
-static bool may_pass(const close_op *c, const sbx_http *reply, int code) {
-  bool theirs = reply->op.err.code == SBX_OK && reply->status >= 500;
-  return (theirs || code == SBX_ENET || code == SBX_ERATE) && c->failures < MAX_FAILURES;
 }
 
 static void delete_it(sbx_steps *steps);
@@ -47,12 +30,7 @@ static void on_delete(sbx_steps *steps, sbx_http *reply) {
   if (rc == SBX_OK || gone) {
     steps->session->open = false;
     sbx_steps_finish(steps, NULL);
-  } else if (rc == SBX_ECONFLICT) {
-    wait_longer(c, delete_it); /* it is changing its state; the caller's deadline ends this */
-  } else if (may_pass(c, reply, rc)) {
-    c->failures++;
-    wait_longer(c, delete_it);
-  } else {
+  } else if (!sbx_steps_repeat(steps, &c->repeat, reply, &err, delete_it)) {
     sbx_steps_finish(steps, &err);
   }
 }
@@ -95,10 +73,7 @@ static void on_look(sbx_steps *steps, sbx_http *reply) {
     sbx_steps_wait(steps, SECOND_LOOK_MS, look);
   } else if (rc == SBX_ENOTFOUND) {
     sbx_steps_finish(steps, NULL);
-  } else if (may_pass(c, reply, rc)) {
-    c->failures++;
-    wait_longer(c, look);
-  } else {
+  } else if (!sbx_steps_repeat(steps, &c->repeat, reply, &err, look)) {
     sbx_steps_finish(steps, &err);
   }
 }
@@ -111,7 +86,6 @@ sbx_op *sbx__daytona_close(sbx_session *session, sbx_op_done done, void *arg) {
   close_op *c = sbx_steps_new(sizeof *c, session, session->config->loop, done, arg);
   if (c == NULL)
     return NULL;
-  c->pause_ms = FIRST_PAUSE_MS;
   if (session->id != NULL)
     delete_it(&c->steps);
   else if (session->may_exist)

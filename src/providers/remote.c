@@ -6,7 +6,10 @@
 
 #include "core/alloc.h"
 #include "core/err.h"
+#include "core/rand.h"
 #include "core/url.h"
+
+enum { FIRST_PAUSE_MS = 150, MAX_PAUSE_MS = 2000, MAX_FAILURES = 4 };
 
 /* ---- options -------------------------------------------------------------------------------- */
 
@@ -185,6 +188,45 @@ void sbx_steps_wait_for(sbx_steps *steps, sbx_op *child) {
   steps->request = child;
   if (child == NULL)
     sbx_steps_finish_code(steps, SBX_ENOMEM);
+}
+
+static bool may_pass(const sbx_repeat *repeat, int code) {
+  if (code == SBX_ECONFLICT)
+    return true;
+  return (code == SBX_ENET || code == SBX_ERATE || code == SBX_EPROVIDER) &&
+         repeat->failures < MAX_FAILURES;
+}
+
+/* What the reply asks for; 0: nothing. */
+static uint64_t asked_pause(const sbx_http *reply, const sbx_err *err) {
+  uint64_t ms = 0;
+  if (reply->op.err.code == SBX_OK)
+    sbx_http_retry_after(reply, &ms);
+  if (ms < err->retry_after_ms)
+    ms = err->retry_after_ms;
+  /* Others were told the same moment. */
+  return ms < UINT32_MAX ? ms + sbx_random_upto(ms / 4) : ms;
+}
+
+static bool is_in_time(const sbx_steps *steps, uint64_t pause_ms) {
+  const sbx_timer *deadline = &steps->op.deadline;
+  uint64_t now = sbx_now_ms();
+  return !deadline->armed || (now < deadline->due_ms && pause_ms < deadline->due_ms - now);
+}
+
+bool sbx_steps_repeat(sbx_steps *steps, sbx_repeat *repeat, const sbx_http *reply,
+                      const sbx_err *err, sbx_steps_time on_time) {
+  uint64_t pause = repeat->pause_ms > 0 ? repeat->pause_ms : FIRST_PAUSE_MS;
+  uint64_t asked = asked_pause(reply, err);
+  repeat->pause_ms = pause * 2 < MAX_PAUSE_MS ? pause * 2 : MAX_PAUSE_MS;
+  if (pause < asked)
+    pause = asked;
+  if (!may_pass(repeat, err->code) || !is_in_time(steps, pause))
+    return false;
+  if (err->code != SBX_ECONFLICT)
+    repeat->failures++;
+  sbx_steps_wait(steps, pause, on_time);
+  return true;
 }
 
 void sbx_steps_finish(sbx_steps *steps, const sbx_err *err) {

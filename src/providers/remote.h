@@ -67,6 +67,19 @@ void sbx_steps_wait(sbx_steps *steps, uint64_t ms, sbx_steps_time on_time);
 /* Waits for another operation, whose `done` must set `request` to NULL; NULL finishes with
  * SBX_ENOMEM. */
 void sbx_steps_wait_for(sbx_steps *steps, sbx_op *child);
+
+/* How often a request that may be sent twice, such as a delete, was repeated. Zero-initialize. */
+typedef struct sbx_repeat {
+  uint64_t pause_ms;
+  unsigned failures;
+} sbx_repeat;
+
+/* Waits and then calls `on_time`, when `err`, which `reply` was found to be, may pass: a conflict,
+ * for as long as it lasts, and a few times a 429, a failure of the service and a broken connection.
+ * Each pause is longer than the last one, and none is shorter than Retry-After says. False: it does
+ * not pass, or not before the op's deadline; there is no pause. */
+bool sbx_steps_repeat(sbx_steps *steps, sbx_repeat *repeat, const sbx_http *reply,
+                      const sbx_err *err, sbx_steps_time on_time);
 /* `err` NULL: success. */
 void sbx_steps_finish(sbx_steps *steps, const sbx_err *err);
 void sbx_steps_finish_code(sbx_steps *steps, int code);
