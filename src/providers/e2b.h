@@ -123,6 +123,9 @@ typedef enum sbx__e2b_bad_gateway {
 } sbx__e2b_bad_gateway;
 
 sbx__e2b_bad_gateway sbx__e2b_read_502(sbx_slice body);
+/* Whether the control plane itself says that what was named is not there; also an ingress before it
+ * that has lost its way to it answers 404. */
+bool sbx__e2b_is_404(const sbx_http *http);
 /* Fill `err` for a reply that is no success and return its code. `verb` says what was tried. */
 int sbx__e2b_api_error(const sbx_http *http, const char *verb, sbx_err *err);
 int sbx__e2b_sandbox_error(const sbx_session *session, const sbx_http *http, const char *verb,

@@ -7,6 +7,7 @@
  * Invariant: deleted is only what our own create was answered with, or what bears our tag. */
 #include "providers/e2b.h"
 
+#include "core/alloc.h"
 #include "core/err.h"
 #include "core/url.h"
 
@@ -16,6 +17,8 @@ enum { MAX_PATH = 1024, LOOK_AGAIN_MS = 2000 };
 
 typedef struct close_op {
   sbx_steps steps;
+  char *id; /* of what was found; NULL: it is the session's */
+  sbx_repeat repeat;
   bool first_api;
   bool looked; /* once, and found nothing */
 } close_op;
@@ -34,6 +37,13 @@ static void send_request(close_op *c, const char *method, const sbx_buf *path,
     sbx_steps_finish_code(&c->steps, path->error);
 }
 
+static void read_failure(const sbx_http *http, const char *verb, sbx_err *err) {
+  if (http->op.err.code != SBX_OK)
+    sbx_err_copy(err, &http->op.err);
+  else
+    sbx__e2b_api_error(http, verb, err);
+}
+
 /* ---- delete --------------------------------------------------------------------------------- */
 
 /* Gone already, or on its way out. */
@@ -41,37 +51,39 @@ static bool is_deleted(const sbx_http *http) {
   sbx_slice body = sbx_buf_slice(&http->body);
   if (http->status == 409)
     return body.len > 0 && memmem(body.ptr, body.len, "being killed", 12) != NULL;
-  return http->status == 404 || (http->status >= 200 && http->status < 300);
+  return sbx__e2b_is_404(http) || (http->status >= 200 && http->status < 300);
 }
+
+static void send_delete(sbx_steps *steps);
 
 static void on_deleted(sbx_steps *steps, sbx_http *http) {
   close_op *c = (close_op *)(void *)steps;
   sbx_session *session = c->steps.session;
   sbx_err err;
-  if (!sbx_steps_arrived(steps, http))
-    return;
-  if (!is_deleted(http)) {
-    sbx__e2b_api_error(http, "delete", &err);
-    finish(c, &err);
+  if (http->op.err.code == SBX_OK && is_deleted(http)) {
+    session->open = false;
+    session->may_exist = false;
+    finish(c, NULL);
     return;
   }
-  session->open = false;
-  session->may_exist = false;
-  finish(c, NULL);
+  read_failure(http, "delete", &err);
+  if (!sbx_steps_repeat(steps, &c->repeat, http, &err, send_delete))
+    finish(c, &err);
 }
 
-static void send_delete(close_op *c, sbx_slice id) {
+static void send_delete(sbx_steps *steps) {
+  close_op *c = (close_op *)(void *)steps;
   sbx_buf path;
   sbx_buf_init(&path, MAX_PATH);
   sbx_buf_append_str(&path, "/sandboxes");
-  sbx_url_append_segment(&path, id);
+  sbx_url_append_segment(&path, sbx_slice_str(c->id != NULL ? c->id : steps->session->id));
   send_request(c, "DELETE", &path, on_deleted);
   sbx_buf_deinit(&path);
 }
 
 /* ---- find ----------------------------------------------------------------------------------- */
 
-static void look(close_op *c);
+static void look(sbx_steps *steps);
 
 static bool has_our_tag(const sbx_json *sandbox, const sbx_session *session) {
   sbx_slice tag;
@@ -89,18 +101,23 @@ static bool find(const sbx_json *list, const sbx_session *session, sbx_slice *id
   return false;
 }
 
-static void on_time(sbx_steps *steps) {
-  look((close_op *)(void *)steps);
-}
-
 static void found_nothing(close_op *c) {
   if (!c->looked) {
     c->looked = true;
-    sbx_steps_wait(&c->steps, LOOK_AGAIN_MS, on_time);
+    sbx_steps_wait(&c->steps, LOOK_AGAIN_MS, look);
     return;
   }
   c->steps.session->may_exist = false;
   finish(c, NULL);
+}
+
+static void delete_found(close_op *c, sbx_slice id) {
+  sbx_free(c->id);
+  c->id = sbx_strndup(id.ptr, id.len);
+  if (c->id != NULL)
+    send_delete(&c->steps);
+  else
+    sbx_steps_finish_code(&c->steps, SBX_ENOMEM);
 }
 
 static void take_list(close_op *c, sbx_slice body) {
@@ -113,7 +130,7 @@ static void take_list(close_op *c, sbx_slice body) {
   if (rc != SBX_OK)
     finish(c, &err);
   else if (find(sbx_json_root(doc), c->steps.session, &id))
-    send_delete(c, id);
+    delete_found(c, id);
   else
     found_nothing(c);
   sbx_json_free(doc, false);
@@ -121,30 +138,39 @@ static void take_list(close_op *c, sbx_slice body) {
 
 static void on_listed(sbx_steps *steps, sbx_http *http) {
   close_op *c = (close_op *)(void *)steps;
+  bool arrived = http->op.err.code == SBX_OK;
   sbx_err err;
-  if (!sbx_steps_arrived(steps, http))
-    return;
-  if (http->status == 200) {
+  if (arrived && http->status == 200) {
     take_list(c, sbx_buf_slice(&http->body));
-  } else if (!c->first_api && (http->status == 404 || http->status == 405)) {
-    c->first_api = true;
-    look(c);
-  } else {
-    sbx__e2b_api_error(http, "list", &err);
-    finish(c, &err);
+    return;
   }
+  if (arrived && !c->first_api && (http->status == 404 || http->status == 405)) {
+    c->first_api = true;
+    look(steps);
+    return;
+  }
+  read_failure(http, "list", &err);
+  if (err.code == SBX_ENOTFOUND)
+    err.code = SBX_EPROTO; /* it is the list that is not there, not the sandbox */
+  if (!sbx_steps_repeat(steps, &c->repeat, http, &err, look))
+    finish(c, &err);
 }
 
-static void look(close_op *c) {
+static void look(sbx_steps *steps) {
+  close_op *c = (close_op *)(void *)steps;
   sbx_buf path, metadata;
   sbx_buf_init(&path, MAX_PATH);
   sbx_buf_init(&metadata, MAX_PATH);
-  sbx_buf_appendf(&metadata, SBX__E2B_TAG_NAME "=%s", c->steps.session->tag);
+  sbx_buf_appendf(&metadata, SBX__E2B_TAG_NAME "=%s", steps->session->tag);
   sbx_buf_append_str(&path, c->first_api ? "/sandboxes" : "/v2/sandboxes");
   sbx_url_append_query(&path, sbx_slice_str("metadata"), sbx_buf_slice(&metadata));
   send_request(c, "GET", &path, on_listed);
   sbx_buf_deinit(&metadata);
   sbx_buf_deinit(&path);
+}
+
+static void release(sbx_steps *steps) {
+  sbx_free(((close_op *)(void *)steps)->id);
 }
 
 /* ---- close ---------------------------------------------------------------------------------- */
@@ -153,12 +179,13 @@ sbx_op *sbx__e2b_close(sbx_session *session, sbx_op_done done, void *arg) {
   close_op *c = sbx_steps_new(sizeof *c, session, session->config->loop, done, arg);
   if (c == NULL)
     return NULL;
+  c->steps.release = release;
   c->first_api = sbx__e2b_has_first_api_only(session->config);
   bool was_created = !session->config->debug;
   if (was_created && session->id != NULL)
-    send_delete(c, sbx_slice_str(session->id));
+    send_delete(&c->steps);
   else if (was_created && session->may_exist)
-    look(c);
+    look(&c->steps);
   else
     finish(c, NULL);
   return &c->steps.op;

@@ -64,7 +64,7 @@ static void on_detail(sbx_steps *steps, sbx_http *reply) {
   probe_op *p = (probe_op *)(void *)steps;
   if (reply->op.err.code != SBX_OK)
     tell(p, SBX_LIVENESS_UNKNOWN);
-  else if (reply->status == 404)
+  else if (sbx__e2b_is_404(reply))
     tell(p, SBX_GONE);
   else
     tell(p, reply->status == 200 ? SBX_ALIVE : SBX_LIVENESS_UNKNOWN); /* running, or paused */

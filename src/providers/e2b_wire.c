@@ -154,6 +154,20 @@ sbx__e2b_bad_gateway sbx__e2b_read_502(sbx_slice body) {
   return what;
 }
 
+bool sbx__e2b_is_404(const sbx_http *http) {
+  sbx_json_doc *doc = NULL;
+  sbx_slice message;
+  int64_t code;
+  if (http->status != 404 || sbx_json_parse(&doc, sbx_buf_slice(&http->body), NULL) != SBX_OK)
+    return false;
+  const sbx_json *root = sbx_json_root(doc);
+  bool own = sbx_json_int(sbx_json_get(root, "code"), 404, 404, &code) &&
+             sbx_json_string(sbx_json_get(root, "message"), &message) &&
+             !sbx_slice_starts_with(message, sbx_slice_str("validation error")); /* of a route */
+  sbx_json_free(doc, false);
+  return own;
+}
+
 /* At once is also a time: 0 would mean that nothing was said. */
 static void read_retry_after(const sbx_http *http, sbx_err *err) {
   uint64_t ms;
@@ -169,6 +183,10 @@ int sbx__e2b_api_error(const sbx_http *http, const char *verb, sbx_err *err) {
     err->code = SBX_EQUOTA;
   if (http->status == 429)
     read_retry_after(http, err);
+  if (err->code == SBX_ENOTFOUND && !sbx__e2b_is_404(http)) {
+    err->code = SBX_EPROVIDER; /* like the other pages of what stands before it */
+    sbx_err_append(err, "; that is no answer of E2B's API: something else answers at its address");
+  }
   if (sbx_headers_get(&http->headers, "x-e2b-trace-id", &trace)) {
     sbx_err_append(err, " (trace ");
     sbx_err_append_remote(err, trace);

@@ -20,6 +20,21 @@ const always = { times: Infinity };
 const apiError = (code, message, more = {}) => replies.json(code, { code, message, ...more });
 const envdError = (code, message) => replies.json(code, { code, message });
 
+/** Answers 404 that are not the control plane's word about a sandbox. */
+const strangers = {
+  "a 404 page": replies.html(404),
+  "a 404 in text": { status: 404, headers: { "content-type": "text/plain" }, body: "default backend - 404" },
+  "a gateway's 404": replies.json(404, { message: "no Route matched with those values" }),
+  "a 404 about the route": apiError(404, "validation error: no matching operation was found"),
+  "an empty 404": { status: 404, headers: {}, body: "" },
+};
+
+/** A reply of which the connection stays open. */
+const unended = (...parts) => ({
+  instead: stream(...parts, Buffer.alloc(1)),
+  stop: { after: Buffer.concat(parts).length, how: "hang" },
+});
+
 /** The part of an error that the table is about. */
 function verdict({ code, retryable, mayHaveRun, status }) {
   return { code: code.replace("ERR_SANDBOX_", ""), retryable, mayHaveRun, ...(status !== undefined && { status }) };
@@ -30,6 +45,9 @@ describe("create", { concurrency: 8 }, () => {
   const LIST = "GET /v2/sandboxes";
   // [fault, verdict, requests that follow the create]
   const table = {
+    "400": [apiError(400, "Timeout must be greater than 0"), { code: "INVALID_ARG", status: 400 }, []],
+    "409": [apiError(409, "Sandbox \"x\" is being snapshotted"), { code: "CONFLICT", retryable: true, status: 409 }, []],
+    "422": [apiError(422, "no"), { code: "INVALID_ARG", status: 422 }, []],
     "401 unknown key": [apiError(401, "Invalid API key, please visit the dashboard\nno team"), { code: "AUTH", status: 401 }, []],
     "403 blocked": [apiError(403, "team is blocked: unpaid"), { code: "FORBIDDEN", status: 403 }, []],
     "404 template": [apiError(404, "template 'nope' not found"), { code: "NOT_FOUND", status: 404 }, []],
@@ -48,7 +66,7 @@ describe("create", { concurrency: 8 }, () => {
     "504 page of a load balancer": [replies.html(504), { code: "PROVIDER", retryable: true, status: 504 }, [LIST, LIST]],
   };
   for (const [name, [instead, expected, rest]] of Object.entries(table)) {
-    test(name, async (t) => {
+    test(`C034 ${name}`, async (t) => {
       const { engine, make, existing, routes } = await open(t);
       const sandbox = make();
       engine.fault(CREATE, { instead });
@@ -62,7 +80,7 @@ describe("create", { concurrency: 8 }, () => {
   }
 
   for (const [name, retryAfter] of [["seconds", () => 1], ["a date", () => new Date(Date.now() + 2000)]]) {
-    test(`429 with Retry-After in ${name}: the create is repeated after that, and one sandbox comes of it`, async (t) => {
+    test(`C035 429 with Retry-After in ${name}: the create is repeated after that, and one sandbox comes of it`, async (t) => {
       const { engine, make, existing } = await open(t);
       engine.fault(CREATE, { instead: replies.tooMany(retryAfter()) });
       const begin = performance.now();
@@ -81,7 +99,7 @@ describe("create", { concurrency: 8 }, () => {
     assert.equal(engine.count(CREATE), 1);
   });
 
-  test("nobody listens: tried again a few times, then it says which host and port", async (t) => {
+  test("C034 nobody listens: tried again a few times, then it says which host and port", async (t) => {
     const { options, make } = await open(t);
     const error = await rejection(make({ baseURL: "http://127.0.0.1:1" }).start());
     assert.deepEqual(verdict(error), { code: "NETWORK", retryable: true, mayHaveRun: false });
@@ -104,12 +122,14 @@ describe("create", { concurrency: 8 }, () => {
     "a closed connection": ["close", "NETWORK"],
   };
   for (const [name, [instead, code]] of Object.entries(useless)) {
-    test(`${name} for an answer: the sandbox is found by its tag and deleted`, async (t) => {
+    const isCase = code === "PROTOCOL" ? "C040 " : "";
+    test(`${isCase}${name} for an answer: the sandbox is found by its tag and deleted`, async (t) => {
       const { engine, make, existing } = await open(t);
       const sandbox = make();
       engine.fault(CREATE, { instead, run: true });
       const error = await rejection(sandbox.start());
       assert.deepEqual([error.code, error.mayHaveRun], [`ERR_SANDBOX_${code}`, false]);
+      if (isCase) assert.match(error.message, /unexpected answer/);
       await eventually("the deletion", () => existing().length === 0 && engine.count("DELETE /sandboxes/{id}") === 1);
       assert.deepEqual(await sandbox.shell("echo ok"), { output: "ok\n", exitCode: 0 });
       assert.equal(engine.count(CREATE), 2);
@@ -234,6 +254,26 @@ describe("a command's start is refused", { concurrency: 8 }, () => {
     assert.deepEqual(routes(), [START, HEALTH, DETAIL]);
   });
 
+  // The frame has said it; how the connection ends takes nothing of that back.
+  const refusal = endOfStream({ code: "invalid_argument", message: "cwd '/nope' does not exist" });
+  for (const [name, fault] of Object.entries({
+    "stays open": unended(refusal),
+    "breaks": { instead: stream(refusal, Buffer.alloc(1)), stop: { after: refusal.length, how: "reset" } },
+  })) {
+    test(`an end frame with an error, and the connection ${name}: the refusal, long before the limit`, async (t) => {
+      const { engine, make } = await open(t);
+      const sandbox = make();
+      await sandbox.start();
+      engine.fault(START, fault);
+      const begin = performance.now();
+      const error = await rejection(sandbox.shell("x", { timeoutSeconds: 60 }));
+      assert.deepEqual(verdict(error), { code: "INVALID_ARG", retryable: false, mayHaveRun: false });
+      assert.match(error.message, /cwd '\/nope' does not exist/);
+      assert.ok(performance.now() - begin < HANG_MS);
+      assert.equal(engine.count(START), 1);
+    });
+  }
+
   test("the working directory is not there: INVALID_ARG, and nothing ran", async (t) => {
     const { make } = await open(t);
     const error = await rejection(make().exec({ command: "true", cwd: "no/such" }));
@@ -289,6 +329,23 @@ describe("a command's stream breaks", { concurrency: 8 }, () => {
     assert.deepEqual(routes(), [START, HEALTH, DETAIL]);
   });
 
+  for (const [name, instead] of Object.entries(strangers)) {
+    test(`reset, the host does not answer, ${name} in place of the control plane: NETWORK, never LOST`, async (t) => {
+      const { engine, make, existing } = await open(t);
+      const sandbox = make();
+      await sandbox.start();
+      const id = sandbox.sandboxId;
+      engine.fault(START, cut("reset"));
+      engine.fault(HEALTH, { instead: "reset" }, { times: 2 });
+      engine.fault(DETAIL, { instead });
+      const error = await rejection(sandbox.shell("echo out; sleep 300"));
+      assert.deepEqual(verdict(error), { code: "NETWORK", ...mayRun });
+      assert.equal(engine.count(DETAIL), 1);
+      assert.deepEqual(await sandbox.shell("echo ok"), { output: "ok\n", exitCode: 0 });
+      assert.deepEqual([sandbox.sandboxId, ...existing()], [id, id]);
+    });
+  }
+
   test("reset, and nobody answers: NETWORK, since nothing says that it is gone", async (t) => {
     const { engine, make } = await open(t);
     const sandbox = make();
@@ -327,6 +384,13 @@ describe("a command's stream breaks", { concurrency: 8 }, () => {
       assert.deepEqual(await sandbox.shell("echo ok"), { output: "ok\n", exitCode: 0 });
     });
   }
+
+  test("an end frame that tells no end, and then a connection that stays open: PROTOCOL, before the limit", async (t) => {
+    const { engine, make } = await open(t);
+    engine.fault(START, unended(started, END));
+    const error = await rejection(make().shell("x", { timeoutSeconds: 30 }));
+    assert.deepEqual(verdict(error), protocol);
+  });
 
   const kept = {
     "a cut after the end": { instead: stream(started, stdout("x"), exited) },
@@ -436,11 +500,43 @@ describe("limits that the service keeps, or does not", { concurrency: 8 }, () =>
   });
 });
 
+describe("C033 a page of 3 KB with 502 in place of an answer", { concurrency: 8 }, () => {
+  const SEEN = /HTTP 502: 502 Bad Gateway/;
+  // [route, call, what the message names]
+  const calls = {
+    shell: [START, (sandbox) => sandbox.shell("true"), /command/],
+    writeFile: ["envd POST /files", (sandbox) => sandbox.writeFile("f", "x"), /write/],
+    readFile: ["envd GET /files", (sandbox) => sandbox.readFile("f"), /read/],
+    listFiles: ["filesystem.Filesystem/ListDir", (sandbox) => sandbox.listFiles(), /list/],
+    setLifetime: ["POST /sandboxes/{id}/timeout", (sandbox) => sandbox.setLifetime(60), /lifetime/],
+    pause: ["POST /sandboxes/{id}/pause", (sandbox) => sandbox.pause(), /pause/],
+    close: ["DELETE /sandboxes/{id}", (sandbox) => sandbox.close(), /delete/],
+    start: ["POST /v2/sandboxes", (_, make) => make().start(), /create/],
+  };
+  for (const [name, [route, call, operation]] of Object.entries(calls)) {
+    test(name, async (t) => {
+      const { engine, make } = await open(t);
+      const sandbox = make();
+      await sandbox.start();
+      engine.fault(route, { instead: replies.html(502) }, always);
+      const { code, status, message } = await rejection(call(sandbox, make));
+      assert.deepEqual([code, status], ["ERR_SANDBOX_PROVIDER", 502]);
+      assert.match(message, SEEN);
+      assert.match(message, operation);
+      assert.ok(message.length < 400 && !/[<\n]/.test(message), message);
+    });
+  }
+});
+
 describe("files", { concurrency: 8 }, () => {
   const GET = "envd GET /files";
   const POST = "envd POST /files";
   const reads = {
     "404 of the daemon": [envdError(404, "path '/home/user/f' does not exist"), null],
+    "K7 403 is no missing file": [
+      replies.json(403, { sandboxId: "i1", message: "Sandbox is secured with traffic access token", code: 403 }),
+      { code: "FORBIDDEN", status: 403 },
+    ],
     "404 of a proxy": [replies.json(404, { message: "This endpoint is reserved", path: "/files", code: 404 }), { code: "PROTOCOL", status: 404 }],
     "404 in text": [{ status: 404, headers: {}, body: "404 page not found\n" }, { code: "PROTOCOL", status: 404 }],
     "400 a directory": [envdError(400, "path '/home/user/f' is a directory"), { code: "INVALID_ARG", status: 400 }],
@@ -518,7 +614,7 @@ describe("delete", { concurrency: 8 }, () => {
     "404": apiError(404, "Sandbox \"x\" doesn't exist"),
     "409 being killed": apiError(409, "Sandbox \"x\" is being killed"),
   })) {
-    test(`${name} is as good as deleted`, async (t) => {
+    test(`C045 ${name} is as good as deleted`, async (t) => {
       const { engine, make } = await open(t);
       const sandbox = make();
       await sandbox.start();
@@ -528,20 +624,93 @@ describe("delete", { concurrency: 8 }, () => {
     });
   }
 
-  test("a delete that fails twice: both closes reject, the third one deletes", async (t) => {
+  for (const [name, [instead, expected]] of Object.entries({
+    "401": [apiError(401, "Invalid API key"), { code: "AUTH", retryable: false, mayHaveRun: false, status: 401 }],
+    "400": [apiError(400, "Invalid sandbox ID"), { code: "INVALID_ARG", retryable: false, mayHaveRun: false, status: 400 }],
+    "429 for an hour": [replies.tooMany(3600), { code: "RATE_LIMITED", retryable: true, mayHaveRun: false, status: 429 }],
+  })) {
+    test(`${name}: close() rejects at once, and the next one tries again`, async (t) => {
+      const { engine, make, existing } = await open(t);
+      const sandbox = make();
+      await sandbox.start();
+      engine.fault(DELETE, { instead });
+      const error = await rejection(sandbox.close());
+      assert.deepEqual(verdict(error), expected);
+      assert.match(error.message, /may still exist/);
+      assert.deepEqual([engine.count(DELETE), existing().length], [1, 1]);
+      await sandbox.close();
+      assert.deepEqual([engine.count(DELETE), existing().length], [2, 0]);
+    });
+  }
+
+  for (const [name, instead] of Object.entries({
+    "409 being paused": apiError(409, "Sandbox \"x\" is being paused"),
+    "429": replies.tooMany(undefined),
+    "500": apiError(500, "Error killing sandbox: no"),
+    "503": replies.html(503),
+    "a closed connection": "close",
+    "a reset": "reset",
+    ...strangers,
+  })) {
+    test(`${name}, twice: the delete is repeated until it is done`, async (t) => {
+      const { engine, make, existing } = await open(t);
+      const sandbox = make();
+      await sandbox.start();
+      engine.fault(DELETE, { instead }, { times: 2 });
+      await sandbox.close();
+      assert.deepEqual(existing(), []);
+      assert.ok(engine.count(DELETE) >= 3);
+    });
+  }
+
+  test("429 with Retry-After: the delete waits for that long", async (t) => {
     const { engine, make, existing } = await open(t);
     const sandbox = make();
     await sandbox.start();
-    engine.fault(DELETE, { instead: apiError(500, "Error killing sandbox: no") }, { times: 2 });
-    for (const _ of [1, 2]) {
-      const error = await rejection(sandbox.close());
-      assert.deepEqual(verdict(error), { code: "PROVIDER", retryable: true, mayHaveRun: false, status: 500 });
-      assert.match(error.message, /may still exist/);
-    }
+    engine.fault(DELETE, { instead: replies.tooMany(1) });
+    const begin = performance.now();
+    await sandbox.close();
+    assert.ok(performance.now() - begin >= 990);
+    assert.deepEqual([engine.count(DELETE), existing().length], [2, 0]);
+  });
+
+  for (const [name, instead, code, status] of [
+    ["500", apiError(500, "Error killing sandbox: no"), "PROVIDER", 500],
+    ["429", replies.tooMany(undefined), "RATE_LIMITED", 429],
+    ...Object.entries(strangers).map(([name, stranger]) => [name, stranger, "PROVIDER", 404]),
+  ]) {
+    test(`${name} for good: both closes reject, and the third one deletes`, async (t) => {
+      const { engine, make, existing } = await open(t);
+      const sandbox = make();
+      await sandbox.start();
+      engine.fault(DELETE, { instead }, always);
+      for (const _ of [1, 2]) {
+        const error = await rejection(sandbox.close());
+        assert.deepEqual(verdict(error), { code, retryable: true, mayHaveRun: false, status });
+        assert.match(error.message, /may still exist/);
+      }
+      assert.equal(existing().length, 1);
+      const before = engine.count(DELETE);
+      engine.clearFaults();
+      await sandbox.close();
+      assert.deepEqual(existing(), []);
+      assert.equal(engine.count(DELETE), before + 1);
+    });
+  }
+
+  test("the search for what a lost create has made meets only 404 pages: close() rejects, the next one finds it", async (t) => {
+    const { engine, make, existing } = await open(t);
+    const sandbox = make();
+    const lists = [/^GET \/v2\/sandboxes$/, /^GET \/sandboxes$/];
+    for (const list of lists) engine.fault(list, { instead: replies.html(404) }, always);
+    engine.fault("POST /v2/sandboxes", { instead: "reset", run: true });
+    await rejection(sandbox.start());
+    const error = await rejection(sandbox.close());
+    assert.deepEqual(verdict(error), { code: "PROVIDER", retryable: true, mayHaveRun: false, status: 404 });
     assert.equal(existing().length, 1);
+    engine.clearFaults();
     await sandbox.close();
     assert.deepEqual(existing(), []);
-    assert.equal(engine.count(DELETE), 3);
   });
 });
 
@@ -585,7 +754,7 @@ describe("HTTP/2", { concurrency: 8 }, () => {
     assert.deepEqual(await sandbox.shell("echo ok"), { output: "ok\n", exitCode: 0 });
   });
 
-  test("an authority that is not trusted: TLS, and nothing was sent", async (t) => {
+  test("C034 an authority that is not trusted: TLS, and nothing was sent", async (t) => {
     const { engine, make } = await open(t, { tls });
     const error = await rejection(make({ ca: makeCertificate(["127.0.0.1"]).cert }).start());
     assert.equal(error.code, "ERR_SANDBOX_TLS");
