@@ -3,13 +3,13 @@
 // Invariant: a key is checked here without ever being shown, and then handed to the core alone.
 import { captureSite } from "./errors.js";
 import {
-  REMOTE_OPTIONS, checkBoolean, checkEnvObject, checkInteger, checkNames, checkObject, checkString,
-  checkTexts, given, missingKey, networkOptions, reading, refuseVendorOptions, secretOrEnv,
-  textOrEnv, wholeOrNone,
+  REMOTE_OPTIONS, checkBoolean, checkEnvObject, checkInteger, checkItems, checkNames, checkString,
+  checkTexts, given, invalid, kindOf, missingKey, networkOptions, reading, refuseVendorOptions,
+  secretOrEnv, textOrEnv, wholeOrNone,
 } from "./options.js";
 import { COMMON_OPTIONS, NativeSandbox, RUN_OPTIONS, control, signalOf } from "./sandbox.js";
 
-/** @import { E2BSandboxOptions, SandboxCallOptions } from "../types/index.js" */
+/** @import { E2BNetwork, E2BSandboxOptions, SandboxCallOptions } from "../types/index.js" */
 
 const FLAGS = Object.freeze(["secure", "allowInternetAccess", "autoPause", "autoResume", "owned", "interpreter"]);
 const MAPS = Object.freeze(["metadata", "headers"]);
@@ -25,6 +25,11 @@ const E2B_OPTIONS = Object.freeze([
   ...COMMON_OPTIONS, ...REMOTE_OPTIONS, ...FLAGS, ...MAPS, "domain", "sandboxUrl", "debug", "template", "sandboxId",
   "lifetimeSeconds", "env", "network",
 ]);
+const NETWORK_OPTIONS = Object.freeze([
+  "allowOut", "denyOut", "allowPublicTraffic", "maskRequestHost", "httpsPorts", "egressProxy", "rules",
+]);
+const PROXY_OPTIONS = Object.freeze(["address", "username", "password"]);
+const MAX_PORT = 65535;
 const E2B_RUN_OPTIONS = Object.freeze([...RUN_OPTIONS, "context"]);
 const RESUME_OPTIONS = Object.freeze(["lifetimeSeconds", "signal"]);
 const MAX_LIFETIME_SECONDS = 86400;
@@ -100,12 +105,62 @@ function ownOptions(options) {
     ...given(options, FLAGS, checkBoolean),
     ...given(options, MAPS, checkTexts),
     ...(env !== undefined && { env: checkEnvObject(env) }),
-    ...(network !== undefined && { network: jsonObject(network, "network") }),
+    ...(network !== undefined && { network: checkNetwork(network) }),
   };
 }
 
-/** A copy of what has a spelling in JSON. @param {unknown} value @param {string} name */
-function jsonObject(value, name) {
-  const object = checkObject(value, name);
-  return checkObject(reading(`\`${name}\``, () => JSON.parse(JSON.stringify(object))), name);
+/**
+ * E2B's rules, a copy. A misspelt one is refused: left out, it would leave open what it was to close.
+ *
+ * @param {unknown} value
+ * @returns {E2BNetwork}
+ */
+function checkNetwork(value) {
+  const network = checkNames(value, NETWORK_OPTIONS, "network");
+  /** @param {string[]} names @param {(value: any, name: string) => unknown} check */
+  const checked = (names, check) => given(network, names, (item, name) => check(item, `network.${name}`));
+  return {
+    ...checked(["allowOut", "denyOut"], checkAddresses),
+    ...checked(["allowPublicTraffic"], checkBoolean),
+    ...checked(["maskRequestHost"], checkString),
+    ...checked(["httpsPorts"], checkPorts),
+    ...checked(["egressProxy"], checkProxy),
+    ...checked(["rules"], checkRules),
+  };
+}
+
+/** @param {unknown} value @param {string} name */
+function checkAddresses(value, name) {
+  return checkItems(value, name, "an array of strings", (item, index) => checkString(item, `${name}[${index}]`));
+}
+
+/** @param {unknown} value @param {string} name */
+function checkPorts(value, name) {
+  return checkItems(value, name, "an array of ports", (item, index) => checkInteger(item, `${name}[${index}]`, 1, MAX_PORT));
+}
+
+/** @param {unknown} value @param {string} name */
+function checkProxy(value, name) {
+  const { address, ...rest } = checkNames(value, PROXY_OPTIONS, name);
+  return {
+    address: checkString(address, `${name}.address`),
+    ...given(rest, ["username", "password"], (text, key) => checkString(text, `${name}.${key}`)),
+  };
+}
+
+/** Lists of transformations by domain. @param {any} value @param {string} name */
+function checkRules(value, name) {
+  if (kindOf(value) !== "an object") throw invalid(`\`${name}\` must be an object of arrays, not ${kindOf(value)}`);
+  const entries = reading(`\`${name}\``, () => Object.entries(value));
+  return Object.fromEntries(
+    entries.map(([domain, rules]) => [domain, checkItems(rules, `${name}.${domain}`, "an array of rules", checkRule)]),
+  );
+}
+
+/** @param {unknown} value */
+function checkRule(value) {
+  const { transform } = checkNames(value, ["transform"], "network.rules");
+  if (transform === undefined) return {};
+  const { headers } = checkNames(transform, ["headers"], "network.rules: transform");
+  return { transform: headers === undefined ? {} : { headers: checkTexts(headers, "network.rules: headers") } };
 }

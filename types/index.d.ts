@@ -512,8 +512,8 @@ export interface E2BSandboxOptions {
   secure?: boolean | undefined;
   /** false: no way out. Check from inside before you rely on it. */
   allowInternetAccess?: boolean | undefined;
-  /** E2B's own rules: `allowOut`, `denyOut`, `allowPublicTraffic`, ... */
-  network?: Record<string, any> | undefined;
+  /** E2B's own rules. A name that is none of these throws. */
+  network?: E2BNetwork | undefined;
   /** At the end of its lifetime the sandbox is paused, not ended. */
   autoPause?: boolean | undefined;
   /** Any request wakes it up again. */
@@ -534,6 +534,28 @@ export interface E2BSandboxOptions {
   ca?: string | Uint8Array | undefined;
   /** When the sandbox was lost: a fresh one for the next call (default), or none. */
   onLost?: "recreate" | "reject" | undefined;
+}
+
+/** Rules of a sandbox's network, as E2B takes them. Check from inside before you rely on a denial. */
+export interface E2BNetwork {
+  /** Networks, addresses and domains ("*.example.com"); a domain needs `denyOut: ["0.0.0.0/0"]`. */
+  allowOut?: readonly string[] | undefined;
+  /** Networks and addresses; `allowOut` wins. */
+  denyOut?: readonly string[] | undefined;
+  /** false: who reaches a port of the sandbox needs its traffic token. Default true. */
+  allowPublicTraffic?: boolean | undefined;
+  /** The Host that servers in the sandbox see; `${PORT}` stands for the port. */
+  maskRequestHost?: string | undefined;
+  /** Ports in the sandbox that speak HTTPS. */
+  httpsPorts?: readonly number[] | undefined;
+  /** A SOCKS5 proxy for the way out, "host:port". */
+  egressProxy?: { address: string; username?: string | undefined; password?: string | undefined } | undefined;
+  /** By domain: headers that requests to it get. */
+  rules?: Record<string, readonly E2BNetworkRule[]> | undefined;
+}
+
+export interface E2BNetworkRule {
+  transform?: { headers?: Record<string, string> | undefined } | undefined;
 }
 
 export interface E2BRunOptions extends SandboxRunOptions {

@@ -116,6 +116,20 @@ describe("options", () => {
       [{ headers: { "a b": "x" } }, /headers/],
       [{ headers: { a: "x\r\ny: z" } }, /headers/],
       [{ network: { a: 1.5 } }, /network/],
+      [{ network: { denyout: ["0.0.0.0/0"] } }, /denyout.*denyOut/],
+      [{ network: { denyOut: "0.0.0.0/0" } }, /network\.denyOut.*array/],
+      [{ network: { allowOut: ["a", 7] } }, /network\.allowOut\[1\]/],
+      [{ network: { allowPublicTraffic: "no" } }, /network\.allowPublicTraffic/],
+      [{ network: { maskRequestHost: 7 } }, /network\.maskRequestHost/],
+      [{ network: { httpsPorts: [443, 70000] } }, /network\.httpsPorts\[1\].*65535/],
+      [{ network: { egressProxy: "sk-canary:1080" } }, /network\.egressProxy/],
+      [{ network: { egressProxy: { password: "sk-canary" } } }, /network\.egressProxy\.address/],
+      [{ network: { egressProxy: { address: "a:1", pasword: "sk-canary" } } }, /pasword.*password/],
+      [{ network: { rules: [] } }, /network\.rules.*object/],
+      [{ network: { rules: { "a.b": {} } } }, /network\.rules\.a\.b.*array/],
+      [{ network: { rules: { "a.b": [{ transfrom: {} }] } } }, /transfrom.*transform/],
+      [{ network: { rules: { "a.b": [{ transform: { header: {} } }] } } }, /header.*headers/],
+      [{ network: { rules: { "a.b": [{ transform: { headers: { a: 7 } } }] } } }, /headers/],
       [{ network: "none" }, /network/],
       [{ secure: "yes" }, /secure/],
       [{ ca: "/etc/ca.pem" }, /ca.*PEM/],
@@ -132,13 +146,22 @@ describe("options", () => {
 
   test("everything that a create can be told is in its body", async (t) => {
     const { engine, make } = await open(t);
+    const network = {
+      denyOut: ["0.0.0.0/0"],
+      allowOut: ["example.com"],
+      allowPublicTraffic: true,
+      maskRequestHost: "localhost:${PORT}",
+      httpsPorts: [8443],
+      egressProxy: { address: "proxy.test:1080", username: "u", password: "p" },
+      rules: { "example.com": [{ transform: { headers: { "x-a": "b" } } }] },
+    };
     await make({
       template: "code-interpreter-v1",
       lifetimeSeconds: 77,
       metadata: { job: "42", ["sp ace"]: "\u00e9" },
       env: { LANG: "C.UTF-8" },
       allowInternetAccess: false,
-      network: { denyOut: ["0.0.0.0/0"], allowOut: ["example.com"], allowPublicTraffic: true },
+      network,
       autoPause: true,
       autoResume: false,
     }).start();
@@ -150,7 +173,7 @@ describe("options", () => {
       templateID: "code-interpreter-v1",
       timeout: 77,
       envVars: { LANG: "C.UTF-8" },
-      network: { denyOut: ["0.0.0.0/0"], allowOut: ["example.com"], allowPublicTraffic: true },
+      network,
       allow_internet_access: false,
       autoPause: true,
       autoResume: { enabled: false },
@@ -279,7 +302,7 @@ describe("secrets", () => {
 });
 
 describe("the toolkit", () => {
-  test("C046 names, order, and no request before the first call", async (t) => {
+  test("C046 C074 names, order, and no request before the first call", async (t) => {
     const { engine, options } = await open(t);
     const toolkit = new E2BSandboxToolkit(options);
     assert.equal(toolkit.name, "sandbox-e2b");

@@ -7,11 +7,18 @@ import { E2BSandbox as FromToolkits } from "cloudsandbox/toolkits";
 export const options: E2BSandboxOptions = {
   template: "base",
   lifetimeSeconds: 600,
-  network: { denyOut: ["0.0.0.0/0"] },
+  network: {
+    denyOut: ["0.0.0.0/0"],
+    allowOut: ["*.example.com"],
+    egressProxy: { address: "proxy:1080" },
+    rules: { "example.com": [{ transform: { headers: { a: "b" } } }] },
+  },
   ca: new Uint8Array(1),
 };
 // @ts-expect-error there is no such option
 export const misspelt: E2BSandboxOptions = { tempalte: "base" };
+// @ts-expect-error there is no such rule
+export const open: E2BSandboxOptions = { network: { denyout: ["0.0.0.0/0"] } };
 // @ts-expect-error the vendor's SDK is not used
 export const injected: E2BSandboxOptions = { sdk: {} };
 
