@@ -14,7 +14,14 @@
 
 #include <string.h>
 
-enum { MAX_REQUEST = 64 * 1024 * 1024, MAX_LINE = 64 * 1024 * 1024, RESTART_MS = 5000 };
+enum {
+  MAX_REQUEST = 64 * 1024 * 1024,
+  MAX_LINE = 16 * 1024 * 1024, /* as much as may be kept of output; one is held and parsed whole */
+  RESTART_MS = 5000,
+  /* For the connection's end after that of the code; less than the port's clock waits for us beyond
+   * the limit, which the code may have kept by a hair. */
+  AFTER_END_MS = 500,
+};
 
 typedef struct code_op {
   sbx_steps steps; /* it waits for the context, the reply, or the restart */
@@ -25,6 +32,7 @@ typedef struct code_op {
   sbx__e2b_cell cell;
   sbx_lines lines;
   sbx_timer limit;
+  sbx_timer drain;  /* after the end of the code */
   bool sent;        /* the code may run */
   bool keeps_alive; /* the sandbox */
 } code_op;
@@ -34,6 +42,7 @@ typedef struct code_op {
 static void let_go(sbx_steps *steps) {
   code_op *x = (code_op *)(void *)steps;
   sbx_timer_stop(&x->limit);
+  sbx_timer_stop(&x->drain);
   if (x->keeps_alive)
     sbx__e2b_life_leave(x->steps.session);
   x->keeps_alive = false;
@@ -115,9 +124,17 @@ sbx_op *sbx__e2b_code_kill(sbx_session *session, sbx_op *op, sbx_op_done done, v
 
 /* ---- the reply ------------------------------------------------------------------------------ */
 
+/* Nothing of interest follows the line of the end, and the limit is of the code only. */
 static int on_line(void *arg, sbx_slice line, sbx_err *err) {
   code_op *x = arg;
-  return sbx__e2b_cell_line(&x->cell, line, err);
+  if (x->cell.ended)
+    return SBX_OK;
+  int rc = sbx__e2b_cell_line(&x->cell, line, err);
+  if (x->cell.ended) {
+    sbx_timer_stop(&x->limit);
+    sbx_timer_start(&x->drain, AFTER_END_MS);
+  }
+  return rc;
 }
 
 /* Inside libcurl: what goes on from here to the user waits for the ready list there. */
@@ -138,15 +155,27 @@ static void take_status(code_op *x, const sbx_http *http) {
   finish(x, &err);
 }
 
+static void finish_ended(code_op *x) {
+  x->status->started = true;
+  x->status->exit_code = x->cell.failed ? 1 : 0;
+  if (x->cell.kernel_lost)
+    fail(x, SBX_EPROVIDER, "e2b: code: the interpreter lost the connection to its kernel");
+  else
+    finish(x, NULL);
+}
+
+static void on_drain(sbx_timer *timer) {
+  code_op *x = (code_op *)(void *)((char *)timer - offsetof(code_op, drain));
+  sbx_op_drop(&x->steps.request, SBX_ECANCELED);
+  finish_ended(x);
+}
+
 static void on_reply_end(sbx_steps *steps, sbx_http *http) {
   code_op *x = (code_op *)(void *)steps;
   bool cut = http->op.err.code != SBX_OK;
   x->status->started = !cut || http->sent_maybe;
-  x->status->exit_code = x->cell.failed ? 1 : 0;
-  if (x->cell.ended && !x->cell.kernel_lost)
-    finish(x, NULL);
-  else if (x->cell.ended)
-    fail(x, SBX_EPROVIDER, "e2b: code: the interpreter lost the connection to its kernel");
+  if (x->cell.ended)
+    finish_ended(x);
   else if (cut)
     finish(x, &http->op.err);
   else if (http->status != 200)
@@ -267,6 +296,7 @@ sbx_op *sbx__e2b_code(sbx_session *session, const sbx_exec_spec *spec, sbx_outpu
   sbx__e2b_cell_init(&x->cell, out);
   sbx_lines_init(&x->lines, MAX_LINE, on_line, x);
   sbx_timer_init(&x->limit, session->config->loop, on_limit);
+  sbx_timer_init(&x->drain, session->config->loop, on_drain);
   int rc = check(spec, &err);
   if (rc == SBX_OK)
     rc = begin_request(&x->request, spec, &err);

@@ -312,9 +312,46 @@ describe("faults", { concurrency: 8 }, () => {
     assert.deepEqual(await make({ template }).run("x"), { output: "so far", exitCode: 0 });
   });
 
+  for (const [name, value, expected] of [
+    ["the end", said, { output: "so far", exitCode: 0 }],
+    ["an error and the end", { type: "error", name: "E", value: "no", traceback: "" }, { output: "E: no\n", exitCode: 1 }],
+  ]) {
+    test(`${name}, and then a connection that stays open: the result stands, and the kernel keeps its state`, async (t) => {
+      const { engine, make } = await open(t);
+      const sandbox = make({ template });
+      await sandbox.run("x = 42");
+      const rest = '{"type":"keepalive"}';
+      const reply = lines(value, end, rest);
+      engine.fault(EXECUTE, { instead: reply, stop: { after: reply.body.length - rest.length - 1, how: "hang" } });
+      const begin = performance.now();
+      assert.deepEqual(await sandbox.run("y", { timeoutSeconds: 60 }), expected);
+      assert.ok(performance.now() - begin < HANG_MS);
+      assert.equal((await sandbox.run("print(x)")).output, "42\n");
+      assert.equal(engine.count(RESTART), 0);
+    });
+  }
+
+  test("the end just before the limit, and a connection that stays open beyond it: no timeout", async (t) => {
+    const { engine, make } = await open(t);
+    const sandbox = make({ template });
+    await sandbox.start();
+    const reply = lines(said, end, "x");
+    engine.fault(EXECUTE, { delayMs: 2600, instead: reply, stop: { after: reply.body.length - 2, how: "hang" } });
+    assert.deepEqual(await sandbox.run("y", { timeoutSeconds: 3 }), { output: "so far", exitCode: 0 });
+    assert.equal(engine.count(RESTART), 0);
+  });
+
+  test("a line beyond 16 MiB: TOO_LARGE", async (t) => {
+    const { engine, make } = await open(t);
+    engine.fault(EXECUTE, { instead: lines({ type: "result", png: "A".repeat(16 * 1024 * 1024), extra: {} }, end) });
+    const error = await rejection(make({ template }).exec({ code: "plot()" }));
+    assert.deepEqual([error.code, error.mayHaveRun], ["ERR_SANDBOX_TOO_LARGE", true]);
+    assert.match(error.message, /16777216 bytes/);
+  });
+
   test("a result of several megabytes is whole", async (t) => {
     const { engine, make } = await open(t);
-    const png = "A".repeat(6_000_000);
+    const png = "A".repeat(15_000_000);
     engine.fault(EXECUTE, { instead: lines({ type: "result", png, extra: {} }, end) });
     const { results } = await make({ template }).exec({ code: "plot()" });
     assert.equal(results[0].png.length, png.length);
