@@ -76,10 +76,13 @@ struct sbx_session {
   uint32_t envd_version; /* as SBX__E2B_VERSION() */
   bool can_pause;        /* when it is not found it may be paused */
 
-  size_t execs; /* in flight that may run beyond the lifetime */
+  size_t execs;           /* in flight */
+  uint64_t busy_until_ms; /* how long they may take, at most */
+  uint32_t lifetime_s;    /* what it was set to last */
   uint64_t ends_at_ms;
   sbx_timer keep_alive;
-  sbx_op *refresh; /* the request that prolongs it */
+  sbx_op *refresh;     /* the request that prolongs it */
+  bool cannot_refresh; /* it was refused */
 
   sbx__e2b_context *contexts; /* of the interpreter, that we made */
 };
@@ -150,9 +153,9 @@ sbx_op *sbx__e2b_connect(sbx_session *session, const char *id, uint64_t seconds,
 
 /* The lifetime begins anew now. */
 void sbx__e2b_life_set(sbx_session *session, uint64_t seconds);
-/* A command that may run for `limit_ms` begins: while it runs, the lifetime does not end. False: it
- * ends before the lifetime does, and sbx__e2b_life_leave() is not to be called. */
-bool sbx__e2b_life_enter(sbx_session *session, uint64_t limit_ms);
+/* A command that may run for `limit_ms` begins: while it runs, the lifetime does not end. */
+void sbx__e2b_life_enter(sbx_session *session, uint64_t limit_ms);
+/* It has ended. */
 void sbx__e2b_life_leave(sbx_session *session);
 void sbx__e2b_life_init(sbx_session *session);
 void sbx__e2b_life_deinit(sbx_session *session);

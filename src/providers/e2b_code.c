@@ -32,9 +32,9 @@ typedef struct code_op {
   sbx__e2b_cell cell;
   sbx_lines lines;
   sbx_timer limit;
-  sbx_timer drain;  /* after the end of the code */
-  bool sent;        /* the code may run */
-  bool keeps_alive; /* the sandbox */
+  sbx_timer drain; /* after the end of the code */
+  bool sent;       /* the code may run */
+  bool began;      /* the sandbox's life knows of it */
 } code_op;
 
 /* ---- the end -------------------------------------------------------------------------------- */
@@ -43,9 +43,9 @@ static void let_go(sbx_steps *steps) {
   code_op *x = (code_op *)(void *)steps;
   sbx_timer_stop(&x->limit);
   sbx_timer_stop(&x->drain);
-  if (x->keeps_alive)
+  if (x->began)
     sbx__e2b_life_leave(x->steps.session);
-  x->keeps_alive = false;
+  x->began = false;
 }
 
 /* What has come is kept in any case. */
@@ -272,7 +272,8 @@ static void on_context(sbx_op *op, void *arg) {
 
 static void begin(code_op *x, const sbx_exec_spec *spec) {
   sbx_session *session = x->steps.session;
-  x->keeps_alive = sbx__e2b_life_enter(session, spec->timeout_ms);
+  sbx__e2b_life_enter(session, spec->timeout_ms);
+  x->began = true;
   if (spec->timeout_ms != SBX_NO_TIMEOUT)
     sbx_timer_start(&x->limit, spec->timeout_ms);
   if (!sbx__e2b_needs_context(spec)) {

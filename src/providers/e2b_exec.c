@@ -35,9 +35,9 @@ struct exec_op {
   uint64_t limit_ms;
   uint64_t started_at_ms;
   sbx_timer drain;
-  bool keeps_alive; /* the sandbox */
-  bool killed;      /* somebody kills the tree already */
-  sbx_op **killer;  /* where that keeps this op */
+  bool began;      /* the sandbox's life knows of it */
+  bool killed;     /* somebody kills the tree already */
+  sbx_op **killer; /* where that keeps this op */
 };
 
 /* ---- the end -------------------------------------------------------------------------------- */
@@ -48,9 +48,9 @@ static void let_go(sbx_steps *steps) {
   if (x->killer != NULL)
     *x->killer = NULL;
   x->killer = NULL;
-  if (x->keeps_alive)
+  if (x->began)
     sbx__e2b_life_leave(x->steps.session);
-  x->keeps_alive = false;
+  x->began = false;
   for (size_t i = 0; i < 2; i++)
     sbx_op_drop(&x->uploads[i], SBX_ECANCELED);
 }
@@ -167,7 +167,8 @@ static void run(exec_op *x) {
   sbx__e2b_process_spec spec = {
       .request = &x->command.request, .limit_ms = x->limit_ms, .on_output = on_output};
   x->started_at_ms = sbx_now_ms();
-  x->keeps_alive = sbx__e2b_life_enter(session, x->limit_ms);
+  sbx__e2b_life_enter(session, x->limit_ms);
+  x->began = true;
   sbx_steps_wait_for(&x->steps, sbx__e2b_process(session, &spec, on_process_done, x));
 }
 

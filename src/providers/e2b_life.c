@@ -174,31 +174,36 @@ sbx_op *sbx__e2b_control(sbx_session *session, sbx_control control, uint64_t sec
 
 /* ---- keeping it alive while a command runs --------------------------------------------------- */
 
-void sbx__e2b_life_set(sbx_session *session, uint64_t seconds) {
-  session->ends_at_ms = sbx_now_ms() + seconds * 1000;
-}
-
-/* A moment before its end, or now when that has passed. */
+/* For a request that prolongs it: a moment before its end, or now when that has passed. */
 static void arm(sbx_session *session) {
   uint64_t now = sbx_now_ms();
-  uint64_t lead = (uint64_t)session->config->lifetime_s * 1000 / 2;
-  if (lead > MAX_LEAD_MS)
-    lead = MAX_LEAD_MS;
-  uint64_t left = session->ends_at_ms > now + lead ? session->ends_at_ms - now - lead : 0;
-  sbx_timer_start(&session->keep_alive, left);
+  uint64_t left = session->ends_at_ms > now ? session->ends_at_ms - now : 0;
+  uint64_t lead = left / 2 < MAX_LEAD_MS ? left / 2 : MAX_LEAD_MS;
+  sbx_timer_start(&session->keep_alive, left - lead);
 }
 
-/* After a try that failed, while there is time for others. */
-static void arm_again(sbx_session *session) {
+/* After a try that failed: while there is time for others, else without haste. */
+static void arm_again(sbx_session *session, uint64_t least_ms) {
   uint64_t now = sbx_now_ms();
-  uint64_t delay = session->ends_at_ms > now ? (session->ends_at_ms - now) / 4 : 0;
+  uint64_t delay =
+      session->ends_at_ms > now ? (session->ends_at_ms - now) / 4 : (uint64_t)MOST_AGAIN_MS;
   if (delay < LEAST_AGAIN_MS)
     delay = LEAST_AGAIN_MS;
-  sbx_timer_start(&session->keep_alive, delay < MOST_AGAIN_MS ? delay : MOST_AGAIN_MS);
+  if (delay > MOST_AGAIN_MS)
+    delay = MOST_AGAIN_MS;
+  sbx_timer_start(&session->keep_alive, delay > least_ms ? delay : least_ms);
+}
+
+/* Whether something runs that the lifetime may be too short for. */
+static bool is_needed(const sbx_session *session) {
+  if (session->execs == 0 || session->cannot_refresh || session->config->debug)
+    return false;
+  return session->busy_until_ms == UINT64_MAX ||
+         session->busy_until_ms + LIFETIME_MARGIN_MS > session->ends_at_ms;
 }
 
 static uint32_t refresh_seconds(const sbx_session *session) {
-  uint32_t seconds = session->config->lifetime_s;
+  uint32_t seconds = session->lifetime_s;
   if (seconds < MIN_REFRESH_S)
     return MIN_REFRESH_S;
   return seconds < MAX_REFRESH_S ? seconds : MAX_REFRESH_S;
@@ -214,19 +219,26 @@ static void on_refresh_reply(sbx_steps *steps, sbx_http *reply) {
   sbx_steps_finish(steps, done ? NULL : &err);
 }
 
+/* Asking again would be answered the same. */
+static bool is_final(int code) {
+  return code == SBX_EINVAL || code == SBX_EAUTH || code == SBX_EFORBIDDEN || code == SBX_ENOTFOUND;
+}
+
 static void on_refreshed(sbx_op *op, void *arg) {
   sbx_session *session = arg;
   session->refresh = NULL;
+  session->cannot_refresh = is_final(op->err.code);
   if (op->err.code == SBX_OK) {
-    uint64_t before = session->ends_at_ms;
-    sbx__e2b_life_set(session, refresh_seconds(session));
-    if (before > session->ends_at_ms) /* it only prolongs */
-      session->ends_at_ms = before;
-    if (session->execs > 0)
-      arm(session);
-  } else if (session->execs > 0 && op->err.code != SBX_ENOTFOUND) {
-    arm_again(session);
+    uint64_t ends_at_ms = sbx_now_ms() + refresh_seconds(session) * (uint64_t)1000;
+    if (session->ends_at_ms < ends_at_ms) /* it only prolongs */
+      session->ends_at_ms = ends_at_ms;
   }
+  if (!is_needed(session))
+    return;
+  if (op->err.code == SBX_OK)
+    arm(session);
+  else
+    arm_again(session, op->err.retry_after_ms);
 }
 
 static void on_keep_alive(sbx_timer *timer) {
@@ -236,21 +248,31 @@ static void on_keep_alive(sbx_timer *timer) {
   sbx_steps *steps =
       sbx_steps_new(sizeof *steps, session, session->config->loop, on_refreshed, session);
   if (steps == NULL) {
-    arm_again(session);
+    arm_again(session, 0);
     return;
   }
   session->refresh = &steps->op;
   send_number(steps, "/refreshes", "duration", refresh_seconds(session), on_refresh_reply);
 }
 
-bool sbx__e2b_life_enter(sbx_session *session, uint64_t limit_ms) {
-  bool fits = limit_ms != SBX_NO_TIMEOUT &&
-              sbx_now_ms() + limit_ms + LIFETIME_MARGIN_MS <= session->ends_at_ms;
-  if (fits || session->config->debug)
-    return false;
-  if (session->execs++ == 0)
+void sbx__e2b_life_set(sbx_session *session, uint64_t seconds) {
+  /* Whether it came before or after this is not known. */
+  sbx_op_drop(&session->refresh, SBX_ECANCELED);
+  session->cannot_refresh = false;
+  session->lifetime_s = (uint32_t)seconds;
+  session->ends_at_ms = sbx_now_ms() + seconds * 1000;
+  if (is_needed(session))
     arm(session);
-  return true;
+  else
+    sbx_timer_stop(&session->keep_alive);
+}
+
+void sbx__e2b_life_enter(sbx_session *session, uint64_t limit_ms) {
+  uint64_t until = limit_ms != SBX_NO_TIMEOUT ? sbx_now_ms() + limit_ms : UINT64_MAX;
+  if (session->execs++ == 0 || session->busy_until_ms < until)
+    session->busy_until_ms = until;
+  if (is_needed(session) && !session->keep_alive.armed && session->refresh == NULL)
+    arm(session);
 }
 
 void sbx__e2b_life_leave(sbx_session *session) {

@@ -209,6 +209,53 @@ describe("lifetime", { concurrency: 8 }, () => {
     assert.equal((await running).status, "timedOut");
   });
 
+  test("keeping it alive is refused: it is not asked for again", async (t) => {
+    const { engine, make } = await open(t);
+    const sandbox = make({ lifetimeSeconds: 4 });
+    await sandbox.start();
+    engine.fault(REFRESH, { instead: replies.json(403, { code: 403, message: "team is blocked" }) }, { times: Infinity });
+    assert.equal((await sandbox.shell("sleep 3.2; echo done", { timeoutSeconds: 60 })).output, "done\n");
+    await sandbox.shell("true", { timeoutSeconds: 60 });
+    assert.equal(engine.count(REFRESH), 1);
+  });
+
+  test("keeping it alive is answered with Retry-After: that is waited for", async (t) => {
+    const { engine, make } = await open(t);
+    const sandbox = make({ lifetimeSeconds: 4 });
+    await sandbox.start();
+    engine.fault(REFRESH, { instead: replies.tooMany(1) });
+    const running = sandbox.shell("sleep 5; echo done", { timeoutSeconds: 60 });
+    await engine.waitFor(REFRESH);
+    const begin = performance.now();
+    await eventually("the second try", () => engine.count(REFRESH) === 2);
+    assert.ok(performance.now() - begin >= 950);
+    assert.equal((await running).output, "done\n");
+  });
+
+  test("set while commands run: it is prolonged in time, also for one that fitted before", async (t) => {
+    const { engine, make } = await open(t);
+    const sandbox = make();
+    await sandbox.start();
+    const running = [10, 3600].map((timeoutSeconds) =>
+      sandbox.exec({ command: "sleep 3; echo done", timeoutSeconds }),
+    );
+    await eventually("the start of both", () => engine.count(START) === 2);
+    await sandbox.setLifetime(2);
+    for (const { status, stdout } of await Promise.all(running)) assert.deepEqual([status, stdout], ["exited", "done\n"]);
+    assert.deepEqual(engine.requests(REFRESH).map((entry) => JSON.parse(entry.body)), [{ duration: 15 }]);
+  });
+
+  test("set while one command runs that fits into it: nothing is asked for", async (t) => {
+    const { engine, make } = await open(t);
+    const sandbox = make({ lifetimeSeconds: 5 });
+    await sandbox.start();
+    const running = sandbox.exec({ command: "sleep 4; echo done", timeoutSeconds: 20 });
+    await eventually("the start", () => engine.count(START) === 1);
+    await sandbox.setLifetime(600);
+    assert.equal((await running).stdout, "done\n");
+    assert.equal(engine.count(REFRESH), 0);
+  });
+
   test("can be set", async (t) => {
     const { emulator, make } = await open(t);
     const sandbox = make();
@@ -303,7 +350,7 @@ describe("pause and resume", { concurrency: 8 }, () => {
 
 describe("older daemons", { concurrency: 8 }, () => {
   for (const envdVersion of ["0.2.0", "0.3.9", "0.4.0", "0.5.6", "0.5.7", "0.5.14", "1.0.0"]) {
-    test(`${envdVersion}: commands, files and no waiting for input`, async (t) => {
+    test(`C054 ${envdVersion}: commands, files and no waiting for input`, async (t) => {
       const { engine, make } = await open(t, { envdVersion });
       const sandbox = make();
       const bytes = Uint8Array.from({ length: 1000 }, (_, i) => i & 255);
