@@ -10,7 +10,7 @@
  *   e2b_command.c  the request that starts a command, and the line that says that it has ended
  *   e2b_exec.c     one command: uploads, the process, the end of its tree
  *   e2b_kill.c     ends a process tree
- *   e2b_files.c    put, get, list
+ *   e2b_files.c    put, remove, get, list
  *   e2b_code.c     code in the interpreter of templates that have one
  *   e2b_context.c  the interpreter's contexts
  *   e2b_cell.c     the reply to one piece of code, line by line
@@ -290,6 +290,8 @@ sbx_op *sbx__e2b_put(sbx_session *session, sbx_slice path, sbx_slice bytes, sbx_
 /* The file's bytes are the upload's prefix and then its bytes. */
 sbx_op *sbx__e2b_upload_file(sbx_session *session, const sbx__e2b_upload *upload, sbx_op_done done,
                              void *arg);
+/* Asks for the removal of an upload; nobody waits for the answer. */
+void sbx__e2b_remove_file(sbx_session *session, const char *path);
 sbx_op *sbx__e2b_get(sbx_session *session, sbx_slice path, sbx_buf *out, sbx_op_done done,
                      void *arg);
 sbx_op *sbx__e2b_list(sbx_session *session, size_t max_entries, sbx_listing *out, sbx_op_done done,

@@ -42,6 +42,17 @@ struct exec_op {
 
 /* ---- the end -------------------------------------------------------------------------------- */
 
+/* The wrapper would have removed them. As far as it goes: what is still on its way to the sandbox
+ * stays there. */
+static void remove_uploads(exec_op *x) {
+  if (x->status->started || sbx_loop_is_closing(x->steps.op.loop))
+    return;
+  for (size_t i = 0; i < 2; i++) {
+    if (x->command.uploads[i].path[0] != '\0')
+      sbx__e2b_remove_file(x->steps.session, x->command.uploads[i].path);
+  }
+}
+
 static void let_go(sbx_steps *steps) {
   exec_op *x = (exec_op *)(void *)steps;
   sbx_timer_stop(&x->drain);
@@ -53,6 +64,7 @@ static void let_go(sbx_steps *steps) {
   x->began = false;
   for (size_t i = 0; i < 2; i++)
     sbx_op_drop(&x->uploads[i], SBX_ECANCELED);
+  remove_uploads(x);
 }
 
 static bool is_running(const exec_op *x) {

@@ -1,4 +1,4 @@
-/* e2b_files.c - put, get, list.
+/* e2b_files.c - put, remove, get, list.
  *
  * Invariant: "no such file" is the daemon's own word about the path; a 404 of anything else is not
  * taken for it. A file counts as written only when the daemon names it. */
@@ -11,7 +11,7 @@
 
 #include <string.h>
 
-enum { MAX_URL = 48 * 1024, LIST_DEPTH = 1000000 };
+enum { MAX_URL = 48 * 1024, LIST_DEPTH = 1000000, REMOVE_MS = 5000 };
 
 /* ---- what the three have in common ---------------------------------------------------------- */
 
@@ -175,6 +175,36 @@ sbx_op *sbx__e2b_upload_file(sbx_session *session, const sbx__e2b_upload *upload
                              void *arg) {
   sbx_slice path = sbx_slice_str(upload->path);
   return put(session, path, upload->prefix, upload->bytes, done, arg);
+}
+
+/* ---- remove --------------------------------------------------------------------------------- */
+
+static void on_removed(sbx_steps *steps, sbx_http *reply) {
+  (void)reply;
+  sbx_steps_finish(steps, NULL);
+}
+
+void sbx__e2b_remove_file(sbx_session *session, const char *path) {
+  sbx_buf body;
+  sbx_json_out out;
+  sbx_steps *steps = sbx_steps_new(sizeof *steps, session, session->config->loop, NULL, NULL);
+  if (steps == NULL)
+    return;
+  sbx_buf_init(&body, MAX_URL);
+  sbx_json_out_init(&out, &body);
+  sbx_json_begin_object(&out);
+  sbx_json_put_name(&out, sbx_slice_str("path"));
+  sbx_json_put_string(&out, sbx_slice_str(path));
+  sbx_json_end_object(&out);
+  sbx__e2b_request request = {.http.method = "POST",
+                              .path = sbx_slice_str("/filesystem.Filesystem/Remove"),
+                              .content_type = "application/json",
+                              .http.take_body = &body,
+                              .http.repeatable = true,
+                              .http.timeout_ms = REMOVE_MS,
+                              .rpc = true};
+  sbx__e2b_to_sandbox(steps, &request, on_removed);
+  sbx_buf_deinit(&body);
 }
 
 /* ---- get ------------------------------------------------------------------------------------ */

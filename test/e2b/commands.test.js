@@ -4,6 +4,7 @@ import assert from "node:assert/strict";
 import { existsSync, readFileSync, readdirSync } from "node:fs";
 import { describe, test } from "node:test";
 
+import { replies } from "../emulators/engine.js";
 import { mark } from "../support/processes.js";
 import { HANG_MS, event, eventually, rejection } from "../support/wait.js";
 import { open, withoutVariables } from "./support.js";
@@ -268,6 +269,37 @@ describe("input and long text", { concurrency: 4 }, () => {
     const result = await call;
     assert.deepEqual([result.status, result.termination], ["cancelled", "confirmed"]);
     assert.deepEqual(engine.requests(START).map((entry) => entry.headers.authorization), ["Basic cm9vdDo="]);
+  });
+});
+
+describe("input of a command that does not start", { concurrency: 4 }, () => {
+  const long = `: ${"x".repeat(120_000)}`;
+
+  test("it is refused: the uploads are removed", async (t) => {
+    const { engine, make } = await open(t);
+    const sandbox = make();
+    engine.fault(START, { instead: replies.tooMany(undefined) });
+    const error = await rejection(sandbox.exec({ command: long, stdin: "x" }));
+    assert.deepEqual([error.code, error.mayHaveRun], ["ERR_SANDBOX_RATE_LIMITED", false]);
+    assert.equal(uploads(engine).length, 2);
+    await eventually("the removal", () => !uploads(engine).some(existsSync));
+    assert.equal(engine.count("filesystem.Filesystem/Remove"), 2);
+  });
+
+  test("it is cancelled: what was uploaded is removed", async (t) => {
+    const { engine, make } = await open(t);
+    const sandbox = make();
+    await sandbox.start();
+    const gate = engine.gate();
+    engine.fault("envd POST /files", { hold: gate });
+    const controller = new AbortController();
+    const call = sandbox.exec({ command: "cat", stdin: "x", signal: controller.signal });
+    await gate.arrived();
+    assert.deepEqual(uploads(engine).map(existsSync), [true]);
+    controller.abort();
+    assert.equal((await call).status, "cancelled");
+    await eventually("the removal", () => !uploads(engine).some(existsSync));
+    gate.open();
   });
 });
 
