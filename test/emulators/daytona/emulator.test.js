@@ -305,6 +305,24 @@ describe("the way into a sandbox", () => {
     }
   });
 
+  test("a command under way whose request is cut goes on", async () => {
+    const sandbox = await create(use.emulator);
+    const { home } = use.emulator.sandbox(sandbox.id);
+    for (const [how, status, ending] of [["504", 504, "fin"], ["502", 502, "fin"], ["eof", 0, "fin"], ["reset", 0, "ECONNRESET"]]) {
+      const raw = await use.connect(sandbox.base);
+      const body = JSON.stringify({ command: `touch begun-${how}; until [ -e go-${how} ]; do sleep 0.01; done; touch ended-${how}` });
+      const headers = { ...sandbox.headers, connection: "close" };
+      raw.request(`POST /toolbox/${sandbox.id}/process/execute`, headers, body);
+      while (!existsSync(path.join(home, `begun-${how}`))) await use.engine.sleep(5);
+      assert.equal(use.emulator.cut(sandbox.id, how), 1);
+      await raw.closed();
+      assert.equal(raw.text.slice(9, 12), status ? String(status) : "");
+      assert.equal(raw.ending, ending);
+      assert.equal((await sandbox.execute(`touch go-${how}`)).status, 200);
+      while (!existsSync(path.join(home, `ended-${how}`))) await use.engine.sleep(5);
+    }
+  });
+
   test("a stop waits a moment for what is under way, and refuses what comes; a forced one does not wait", async () => {
     use.emulator.settings.drainMs = 60_000;
     const sandbox = await create(use.emulator);

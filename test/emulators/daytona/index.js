@@ -8,6 +8,7 @@ import { Proxy, proxyRoute } from "./proxy.js";
 import { Fleet } from "./sandbox.js";
 
 /** @typedef {import("../exchange.js").Exchange} Exchange */
+/** @typedef {import("./sandbox.js").Breaking} Breaking */
 /** @typedef {import("./sandbox.js").Settings} Settings */
 /** @typedef {import("./states.js").ScriptStep} ScriptStep */
 
@@ -121,6 +122,19 @@ export class DaytonaEmulator {
     if (!sandbox) return;
     sandbox.halt();
     if (state !== "started") sandbox.jump(state);
+  }
+
+  /**
+   * Breaks off the requests inside a sandbox that have no answer yet, as a balancer does whose idle limit has
+   * passed. What they have begun goes on.
+   * @param {string} idOrName
+   * @param {Breaking} [how]
+   * @returns {number} how many there were
+   */
+  cut(idOrName, how = "504") {
+    const silent = [...(this.fleet.find(idOrName)?.inside ?? [])].filter(([exchange]) => !exchange.replied);
+    for (const [, cut] of silent) cut(how);
+    return silent.length;
   }
 
   /** @param {StartOptions} [options] */

@@ -1,11 +1,13 @@
 // The way into a sandbox: the proxy, which checks who asks, and the runner, which knows the container.
 // @ts-check
+import { replies } from "../engine.js";
 import { daemonRoute, serveDaemon } from "./daemon.js";
 import { hopError } from "./errors.js";
 import { decodeName } from "./paths.js";
 
 /** @typedef {import("../exchange.js").Exchange} Exchange */
 /** @typedef {import("../exchange.js").Reply} Reply */
+/** @typedef {import("./sandbox.js").Breaking} Breaking */
 /** @typedef {import("./sandbox.js").Fleet} Fleet */
 /** @typedef {import("./sandbox.js").Sandbox} Sandbox */
 
@@ -120,22 +122,27 @@ export class Proxy {
       return;
     }
     if (exchange.header("x-daytona-skip-last-activity-update") !== "true") sandbox.touch();
-    /** @type {Promise<"broken">} */
-    const broken = new Promise((resolve) => sandbox.inside.set(exchange, () => resolve("broken")));
+    const { breakAs } = this.fleet.settings;
+    /** @type {Promise<Breaking>} */
+    const broken = new Promise((resolve) => sandbox.inside.set(exchange, (how = breakAs) => resolve(how)));
     try {
       const reply = await Promise.race([serveDaemon(exchange, sandbox, path), broken]);
-      if (reply === "broken") await this.#breakOff(exchange);
+      if (typeof reply === "string") await this.#breakOff(exchange, reply);
       else await send(exchange, reply);
     } finally {
       sandbox.inside.delete(exchange);
     }
   }
 
-  /** The container has gone while it was at work. @param {Exchange} exchange */
-  async #breakOff(exchange) {
-    const { breakAs } = this.fleet.settings;
-    if (breakAs === "502" && !exchange.replied) await exchange.reply(502);
-    else await exchange.halt(breakAs === "reset" ? "reset" : "close", "sandbox gone");
+  /**
+   * The container has gone while it was at work, or something on the way has had enough.
+   * @param {Exchange} exchange
+   * @param {Breaking} how
+   */
+  async #breakOff(exchange, how) {
+    if (how === "502" && !exchange.replied) await exchange.reply(502);
+    else if (how === "504" && !exchange.replied) await send(exchange, replies.html(504));
+    else await exchange.halt(how === "reset" ? "reset" : "close", "broken off");
   }
 
   /** @param {Exchange} exchange @param {string} id */

@@ -42,6 +42,8 @@ import { atLeast } from "./versions.js";
  * @property {unknown[]} [volumes]
  */
 
+/** How a request is broken off that is under way: "504" with a page. @typedef {"502" | "504" | "eof" | "reset"} Breaking */
+
 /**
  * @typedef {object} Settings what an emulator was started with, with the defaults filled in
  * @property {string[]} apiKeys
@@ -62,7 +64,7 @@ import { atLeast } from "./versions.js";
  * @property {number} stepMs how long a state lasts that no script names
  * @property {number} failedAuthLimit refused requests after which the answer is 429
  * @property {number} drainMs how long a stop waits for requests under way
- * @property {"502" | "eof" | "reset"} breakAs what a request gets whose sandbox goes away
+ * @property {Breaking} breakAs what a request gets whose sandbox goes away
  * @property {number} proxyCacheMs how long the proxy remembers a good key for a sandbox
  * @property {401 | 400} goneStatus what the proxy says of a former sandbox after that
  * @property {string | null} shell in place of the one that /etc/shells names first
@@ -96,7 +98,7 @@ export class Sandbox extends EventEmitter {
   container = false;
   /** When the proxy last found a key good for it; 0: never. */
   seenByProxy = 0;
-  /** Requests that are inside the container now, and what breaks each off. @type {Map<Exchange, () => void>} */
+  /** Requests that are inside the container now, and what breaks each off. @type {Map<Exchange, (how?: Breaking) => void>} */
   inside = new Map();
   /** @type {Map<string, Session>} */
   sessions = new Map();
