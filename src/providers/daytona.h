@@ -41,7 +41,19 @@ void sbx__daytona_config_free(sbx_config *config);
 
 /* ---- session -------------------------------------------------------------------------------- */
 
-enum { SBX__DAYTONA_TAG = 32 };
+enum {
+  SBX__DAYTONA_TAG = 32,
+  SBX__DAYTONA_LEFT = 128,
+};
+
+/* Commands that are over for us, and whose folders are still in the sandbox: the next command's
+ * request takes them away. The oldest comes first. */
+typedef struct sbx__daytona_left {
+  char tags[SBX__DAYTONA_LEFT][SBX__DAYTONA_TAG + 1];
+  size_t count;
+  uint64_t gone;  /* how many have been taken off the list: the number of the oldest one */
+  uint64_t asked; /* up to this number a request of its own was sent for them */
+} sbx__daytona_left;
 
 struct sbx_session {
   sbx_config *config;
@@ -52,8 +64,9 @@ struct sbx_session {
   char *dir;      /* its working directory; NULL: not known */
   bool may_exist; /* a create was sent, and no refusal came */
   bool open;
-  bool old_shell; /* its daemon has no real shell for commands */
-  bool old_env;   /* its daemon takes no variables with a command */
+  bool old_shell;         /* its daemon has no real shell for commands */
+  bool old_env;           /* its daemon takes no variables with a command */
+  sbx__daytona_left left; /* changed by commands, and by nothing else */
 };
 
 sbx_op *sbx__daytona_open(sbx_session *session, sbx_op_done done, void *arg);
@@ -126,13 +139,20 @@ typedef struct sbx__daytona_share {
 } sbx__daytona_share;
 
 /* The body of the request that runs a command. `tag` names its folder in the sandbox; `keep`: what
- * does not fit into the report stays there to be fetched. SBX_ENOMEM, SBX_ETOOBIG. */
+ * does not fit into the report stays there to be fetched. It takes the folders of `session->left`
+ * away. SBX_ENOMEM, SBX_ETOOBIG. */
 int sbx__daytona_write_command(sbx_buf *out, const sbx_session *session, const sbx_exec_spec *spec,
                                const char *tag, sbx__daytona_share share, bool keep);
 /* Fetches output from the two offsets on, up to `most` bytes of each; waits a moment when there is
- * none. `last`: the command is over, and its folder goes when all was fetched. */
+ * none, unless the command is `over`. */
 int sbx__daytona_write_fetch(sbx_buf *out, const sbx_session *session, const char *tag,
-                             const uint64_t at[2], size_t most, bool last);
+                             const uint64_t at[2], size_t most, bool over);
+/* Asks for the report of a command whose request broke off. It waits some seconds for it; in its
+ * place may come SBX__DAYTONA_GOING, _ABSENT or _ENDED. */
+int sbx__daytona_write_ask(sbx_buf *out, const sbx_session *session, const char *tag,
+                           sbx__daytona_share share);
+/* Takes away the folders of `session->left`. */
+int sbx__daytona_write_forget(sbx_buf *out, const sbx_session *session, const char *tag);
 int sbx__daytona_write_kill(sbx_buf *out, const sbx_session *session, const char *tag);
 
 /* Lists the regular files below the working directory: the report's stdout is, of each, its size, a
@@ -145,6 +165,9 @@ typedef enum sbx__daytona_end {
   SBX__DAYTONA_STOPPED,  /* a kill ended it, or kept it from being started */
   SBX__DAYTONA_UNSTORED, /* it could not be started: no room for its text */
   SBX__DAYTONA_AGAIN,    /* the request came a second time, and was not run again */
+  SBX__DAYTONA_GOING,    /* it runs still */
+  SBX__DAYTONA_ABSENT,   /* nothing of it is there: it has not begun */
+  SBX__DAYTONA_ENDED,    /* the program that ran it was killed before it could report */
 } sbx__daytona_end;
 
 typedef struct sbx__daytona_report {

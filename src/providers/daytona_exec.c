@@ -4,6 +4,11 @@
  * output, further requests fetch what has been printed so far; the report then only adds the rest.
  * The same requests bring what was too much for a report.
  *
+ * That one request is silent for as long as the command is, which not everything on its way bears:
+ * load balancers cut it off after a minute or so. The command runs on then, and its report is asked
+ * for by further requests. So what a command leaves in the sandbox stays until its report is here;
+ * the next command's request takes it away.
+ *
  * Invariant: the request that runs the command is sent once; what is fetched is counted, so that
  * every byte reaches the collector once, in order. */
 #include "providers/daytona.h"
@@ -22,6 +27,11 @@
 enum {
   FIRST_FETCH_MS = 200, /* a quick command needs none */
   FETCH_PAUSE_MS = 40,
+  FIRST_PAUSE_MS = 250, /* after a request that has failed; then twice as long each time */
+  MAX_PAUSE_MS = 4000,
+  MAX_FAILURES = 6,                  /* one after the other, until a command is given up */
+  REPLY_TIME_MS = 60000,             /* for what takes the sandbox seconds at most */
+  MANY_LEFT = SBX__DAYTONA_LEFT / 2, /* folders, which then go without a next command */
 };
 
 typedef struct exec_op exec_op;
@@ -30,6 +40,7 @@ typedef struct exec_op exec_op;
 typedef struct follow_op {
   sbx_steps steps;
   exec_op *exec;
+  unsigned failures; /* one after the other */
 } follow_op;
 
 struct exec_op {
@@ -39,13 +50,39 @@ struct exec_op {
   char tag[SBX__DAYTONA_TAG + 1];
   sbx__daytona_share share;
   bool keep;
+  bool leaves;      /* its folder may be in the sandbox, and goes on the list of those */
+  uint64_t carried; /* so far the list of the session went along with its request */
   sbx_op *follow;
   uint64_t added[2]; /* bytes of each stream that reached the collector */
   sbx__daytona_report report;
+  sbx_err broken;    /* why its own request brought no report */
+  unsigned failures; /* requests after it that failed, one after the other */
 };
 
 static exec_op *exec_of(sbx_steps *steps) {
   return (exec_op *)(void *)steps;
+}
+
+/* ---- folders that may go -------------------------------------------------------------------- */
+
+static uint64_t last_left(const sbx__daytona_left *left) {
+  return left->gone + left->count;
+}
+
+static void take_off(sbx__daytona_left *left, uint64_t until) {
+  size_t off = until > left->gone ? (size_t)(until - left->gone) : 0;
+  if (off > left->count)
+    off = left->count;
+  left->count -= off;
+  left->gone += off;
+  memmove(left->tags, left->tags + off, left->count * sizeof *left->tags);
+}
+
+/* A full list loses its oldest one, whose folder stays. */
+static void put_on(sbx__daytona_left *left, const char *tag) {
+  if (left->count == SBX__DAYTONA_LEFT)
+    take_off(left, left->gone + 1);
+  memcpy(left->tags[left->count++], tag, sizeof *left->tags);
 }
 
 /* ---- output --------------------------------------------------------------------------------- */
@@ -74,6 +111,54 @@ static void add_report(exec_op *exec, const sbx__daytona_report *report) {
 
 /* ---- scripts beside the command -------------------------------------------------------------- */
 
+/* How long to wait after so many failures. */
+static uint64_t pause_after(unsigned failures) {
+  uint64_t ms = FIRST_PAUSE_MS;
+  while (--failures > 0 && ms < MAX_PAUSE_MS)
+    ms *= 2;
+  return ms;
+}
+
+/* POST /process/execute with the body `json`, which is used up. */
+static int post(exec_op *exec, sbx_steps *steps, sbx_buf *json, uint64_t timeout_ms,
+                sbx_steps_reply on_reply) {
+  const sbx_session *session = exec->steps.session;
+  sbx_buf url;
+  int rc = json->error;
+  sbx_buf_init(&url, 0);
+  if (rc == SBX_OK)
+    rc = sbx__daytona_tool_url(&url, session, "/process/execute", sbx_slice_of(NULL, 0));
+  if (rc == SBX_OK) {
+    size_t share = exec->share.head + exec->share.tail;
+    sbx_http_request request = {
+        .method = "POST",
+        .url = sbx_buf_slice(&url),
+        .headers = &session->config->json_headers,
+        .take_body = json,
+        .repeatable = timeout_ms != SBX_NO_TIMEOUT,
+        .timeout_ms = timeout_ms,
+        .max_bytes = share * 3 + REPLY_ROOM, /* base64 of two streams */
+    };
+    sbx_steps_send(steps, session->config->http, &request, on_reply);
+  }
+  sbx_buf_deinit(&url);
+  sbx_buf_deinit(json);
+  return rc;
+}
+
+/* The same for what may run twice. */
+static void post_script(exec_op *exec, sbx_steps *steps, sbx_buf *json, sbx_steps_reply on_reply) {
+  int rc = post(exec, steps, json, REPLY_TIME_MS, on_reply);
+  if (rc != SBX_OK)
+    sbx_steps_finish_code(steps, rc);
+}
+
+/* Whether such a request, sent again, may fare better. */
+static bool may_pass(const sbx_err *err) {
+  return err->status >= 500 || err->code == SBX_ENET || err->code == SBX_ETIMEOUT ||
+         err->code == SBX_ERATE;
+}
+
 void sbx__daytona_send_script(sbx_steps *steps, sbx_buf *json, sbx_steps_reply on_reply) {
   sbx_buf url;
   sbx__daytona_tool_url(&url, steps->session, "/process/execute", sbx_slice_of(NULL, 0));
@@ -94,10 +179,10 @@ int sbx__daytona_take_report(sbx__daytona_report *report, const sbx_http *reply,
 
 /* ---- fetching ------------------------------------------------------------------------------- */
 
-static void send_fetch(sbx_steps *steps, exec_op *exec, bool last, sbx_steps_reply on_reply) {
+static void send_fetch(sbx_steps *steps, exec_op *exec, bool over, sbx_steps_reply on_reply) {
   sbx_buf json;
-  sbx__daytona_write_fetch(&json, steps->session, exec->tag, exec->added, FETCH_MOST, last);
-  sbx__daytona_send_script(steps, &json, on_reply);
+  sbx__daytona_write_fetch(&json, exec->steps.session, exec->tag, exec->added, FETCH_MOST, over);
+  post_script(exec, steps, &json, on_reply);
 }
 
 /* Adds what a fetch has brought. */
@@ -117,11 +202,10 @@ static void follow_on(sbx_steps *steps);
 static void on_followed(sbx_steps *steps, sbx_http *reply) {
   follow_op *follow = (follow_op *)(void *)steps;
   sbx_err err;
-  /* What could not be had now comes with the report. */
-  if (take_fetched(follow->exec, reply, &err) == SBX_OK)
-    sbx_steps_wait(steps, FETCH_PAUSE_MS, follow_on);
-  else
-    sbx_steps_finish(steps, NULL);
+  /* What cannot be had now may come later, and comes with the report at the latest. */
+  bool came = take_fetched(follow->exec, reply, &err) == SBX_OK;
+  follow->failures = came ? 0 : follow->failures + 1;
+  sbx_steps_wait(steps, came ? FETCH_PAUSE_MS : pause_after(follow->failures), follow_on);
 }
 
 static void follow_on(sbx_steps *steps) {
@@ -148,10 +232,36 @@ static void start_following(exec_op *exec) {
 /* ---- the end -------------------------------------------------------------------------------- */
 
 static void fetch_rest(exec_op *exec);
+static void on_pause_in_rest(sbx_steps *steps);
 
-static void on_skipped(sbx_steps *steps, sbx_http *reply) {
-  (void)reply;
+static void on_forgotten(sbx_steps *steps, sbx_http *reply) {
+  exec_op *exec = exec_of(steps);
+  sbx__daytona_report report;
+  sbx_err err;
+  if (sbx__daytona_take_report(&report, reply, exec->tag, "forget commands", &err) == SBX_OK)
+    take_off(&steps->session->left, exec->carried);
+  sbx__daytona_report_deinit(&report);
   sbx_steps_finish(steps, NULL);
+}
+
+/* All is here. More than a report's worth should not wait in the sandbox for the next command, nor
+ * should the folders of many commands. */
+static void finish_command(exec_op *exec) {
+  const sbx__daytona_report *report = &exec->report;
+  sbx__daytona_left *left = &exec->steps.session->left;
+  size_t share = exec->share.head + exec->share.tail;
+  bool large = exec->keep && (report->size[0] > share || report->size[1] > share);
+  sbx_buf json;
+  uint64_t first = left->asked > left->gone ? left->asked : left->gone;
+  if (!large && last_left(left) - first < MANY_LEFT) {
+    sbx_steps_finish(&exec->steps, NULL);
+    return;
+  }
+  put_on(left, exec->tag);
+  exec->leaves = false;
+  exec->carried = left->asked = last_left(left);
+  sbx__daytona_write_forget(&json, exec->steps.session, exec->tag);
+  post_script(exec, &exec->steps, &json, on_forgotten);
 }
 
 static void on_rest(sbx_steps *steps, sbx_http *reply) {
@@ -161,13 +271,17 @@ static void on_rest(sbx_steps *steps, sbx_http *reply) {
   int rc = take_fetched(exec, reply, &err);
   if (rc == SBX_OK && exec->added[0] + exec->added[1] == before)
     rc = sbx_err_set(&err, SBX_EPROTO, "daytona: the end of the command's output is missing");
-  if (rc == SBX_OK)
+  if (rc == SBX_OK) {
+    exec->failures = 0;
     fetch_rest(exec);
-  else
+  } else if (may_pass(&err) && ++exec->failures < MAX_FAILURES) {
+    sbx_steps_wait(steps, pause_after(exec->failures), on_pause_in_rest);
+  } else {
     sbx_steps_finish(steps, &err);
+  }
 }
 
-/* Nothing more is wanted; the last request only takes the folder away. */
+/* Nothing more is wanted. */
 static void skip_rest(exec_op *exec) {
   for (int i = 0; i < 2; i++) {
     uint64_t rest = exec->report.size[i] - exec->added[i];
@@ -175,7 +289,7 @@ static void skip_rest(exec_op *exec) {
       sbx_output_skip(exec->out, i == 0 ? SBX_STDOUT : SBX_STDERR, rest);
     exec->added[i] = exec->report.size[i];
   }
-  send_fetch(&exec->steps, exec, true, on_skipped);
+  finish_command(exec);
 }
 
 static void fetch_rest(exec_op *exec) {
@@ -186,24 +300,29 @@ static void fetch_rest(exec_op *exec) {
   else if (exec->keep && more)
     send_fetch(&exec->steps, exec, true, on_rest);
   else
-    sbx_steps_finish(&exec->steps, NULL);
+    finish_command(exec);
 }
 
+static void on_pause_in_rest(sbx_steps *steps) {
+  fetch_rest(exec_of(steps));
+}
+
+static bool is_over(const sbx__daytona_report *report) {
+  return report->end == SBX__DAYTONA_RAN || report->end == SBX__DAYTONA_LATE ||
+         report->end == SBX__DAYTONA_STOPPED || report->end == SBX__DAYTONA_UNSTORED;
+}
+
+/* The report is one of a command that is over. */
 static void take_end(exec_op *exec) {
   const sbx__daytona_report *report = &exec->report;
   sbx_err err;
+  sbx_op_drop(&exec->follow, SBX_ECANCELED);
+  take_off(&exec->steps.session->left, exec->carried);
   if (report->end == SBX__DAYTONA_UNSTORED) {
     exec->status->started = false;
     sbx_err_set(&err, SBX_EPROVIDER,
                 "daytona: the sandbox cannot store the command in /tmp; is its disk full, or is "
                 "the program base64 missing?");
-    sbx_steps_finish(&exec->steps, &err);
-    return;
-  }
-  if (report->end == SBX__DAYTONA_AGAIN) {
-    sbx_err_set(&err, SBX_ENET,
-                "daytona: run a command: a connection behind the proxy broke, and the request was "
-                "delivered twice; it was not run a second time");
     sbx_steps_finish(&exec->steps, &err);
     return;
   }
@@ -242,12 +361,55 @@ static void finish_late(exec_op *exec) {
   sbx_steps_finish(&exec->steps, NULL);
 }
 
+/* ---- a request that broke off ---------------------------------------------------------------- */
+
+static void ask(sbx_steps *steps);
+
+static void on_asked(sbx_steps *steps, sbx_http *reply) {
+  exec_op *exec = exec_of(steps);
+  const sbx__daytona_report *report = &exec->report;
+  sbx_err err;
+  sbx__daytona_report_deinit(&exec->report);
+  int rc = sbx__daytona_take_report(&exec->report, reply, exec->tag, "ask for the end of a command",
+                                    &err);
+  if (rc == SBX_OK && report->end == SBX__DAYTONA_GOING) {
+    exec->failures = 0;
+    sbx_steps_wait(steps, FETCH_PAUSE_MS, ask);
+  } else if (rc == SBX_OK && report->end == SBX__DAYTONA_ENDED) {
+    sbx_err_append(&exec->broken, "; what ran the command in the sandbox was killed");
+    sbx_steps_finish(steps, &exec->broken);
+  } else if (rc == SBX_OK && is_over(report)) {
+    exec->failures = 0;
+    take_end(exec);
+  } else if (rc != SBX_OK && may_pass(&err) && ++exec->failures < MAX_FAILURES) {
+    uint64_t pause_ms = pause_after(exec->failures);
+    sbx_steps_wait(steps, err.retry_after_ms > pause_ms ? err.retry_after_ms : pause_ms, ask);
+  } else {
+    /* It has not begun, or there is nobody to ask: whether the sandbox is gone is for others. */
+    sbx_steps_finish(steps, &exec->broken);
+  }
+}
+
+static void ask(sbx_steps *steps) {
+  exec_op *exec = exec_of(steps);
+  sbx_buf json;
+  sbx__daytona_write_ask(&json, steps->session, exec->tag, exec->share);
+  post_script(exec, steps, &json, on_asked);
+}
+
+/* The command may run, or have run: its report is in the sandbox then. */
+static void go_on(exec_op *exec, const sbx_err *why) {
+  sbx_err_copy(&exec->broken, why);
+  ask(&exec->steps);
+}
+
+/* ---- the answer ----------------------------------------------------------------------------- */
+
 static void on_ran(sbx_steps *steps, sbx_http *reply) {
   exec_op *exec = exec_of(steps);
   sbx_json_doc *doc = NULL;
   sbx_slice printed;
   sbx_err err;
-  sbx_op_drop(&exec->follow, SBX_ECANCELED);
   int rc = sbx__daytona_check_tool(&err, reply, "run a command");
   if (reply->op.err.code != SBX_OK)
     exec->status->started = reply->sent_maybe;
@@ -255,6 +417,11 @@ static void on_ran(sbx_steps *steps, sbx_http *reply) {
     exec->status->started = rc == SBX_OK || !err.no_effect;
   if (rc != SBX_OK && reply->op.err.code == SBX_OK && reply->status == 408) {
     finish_late(exec);
+    return;
+  }
+  if (exec->status->started &&
+      (reply->op.err.code == SBX_ENET || (reply->op.err.code == SBX_OK && reply->status >= 500))) {
+    go_on(exec, &err);
     return;
   }
   if (rc == SBX_OK) {
@@ -265,10 +432,16 @@ static void on_ran(sbx_steps *steps, sbx_http *reply) {
     }
   }
   sbx_json_free(doc, false);
-  if (rc == SBX_OK)
+  if (rc == SBX_OK && is_over(&exec->report)) {
     take_end(exec);
-  else
+  } else if (rc == SBX_OK) {
+    sbx_err_set(&err, SBX_ENET,
+                "daytona: run a command: a connection behind the proxy broke, and the request was "
+                "delivered twice; it was not run a second time");
+    go_on(exec, &err);
+  } else {
     sbx_steps_finish(steps, &err);
+  }
 }
 
 /* ---- run ------------------------------------------------------------------------------------ */
@@ -276,9 +449,17 @@ static void on_ran(sbx_steps *steps, sbx_http *reply) {
 static void end_early(sbx_steps *steps, int reason) {
   exec_op *exec = exec_of(steps);
   sbx_op_drop(&exec->follow, reason);
-  /* The request cannot be called back. */
-  if (steps->request != NULL && reason != SBX_ECLOSED)
-    exec->status->started = true;
+  if (reason == SBX_ECLOSED)
+    exec->leaves = false; /* the session may be gone */
+  else if (steps->request != NULL)
+    exec->status->started = true; /* the request cannot be called back */
+}
+
+static void let_go(sbx_steps *steps) {
+  exec_op *exec = exec_of(steps);
+  sbx_op_drop(&exec->follow, SBX_ECANCELED);
+  if (exec->leaves && exec->status->started)
+    put_on(&steps->session->left, exec->tag);
 }
 
 static void release(sbx_steps *steps) {
@@ -298,30 +479,15 @@ static void choose_share(exec_op *exec, const sbx_exec_spec *spec) {
 
 static int send_command(exec_op *exec, const sbx_exec_spec *spec, sbx_err *err) {
   const sbx_session *session = exec->steps.session;
-  sbx_buf url, json;
-  int rc = sbx__daytona_write_command(&json, session, spec, exec->tag, exec->share, exec->keep);
-  if (rc == SBX_OK)
-    rc = sbx__daytona_tool_url(&url, session, "/process/execute", sbx_slice_of(NULL, 0));
-  else
-    sbx_buf_init(&url, 0);
-  if (rc == SBX_OK) {
-    size_t share = exec->share.head + exec->share.tail;
-    sbx_http_request request = {
-        .method = "POST",
-        .url = sbx_buf_slice(&url),
-        .headers = &session->config->json_headers,
-        .take_body = &json,
-        .timeout_ms = SBX_NO_TIMEOUT,
-        .max_bytes = share * 3 + REPLY_ROOM, /* base64 of two streams */
-    };
-    sbx_steps_send(&exec->steps, session->config->http, &request, on_ran);
-  } else {
+  sbx_buf json;
+  sbx__daytona_write_command(&json, session, spec, exec->tag, exec->share, exec->keep);
+  exec->carried = last_left(&session->left);
+  exec->leaves = true;
+  int rc = post(exec, &exec->steps, &json, SBX_NO_TIMEOUT, on_ran);
+  if (rc != SBX_OK)
     sbx_err_set(err, rc,
                 rc == SBX_ETOOBIG ? "the command is too large; write what is large to a file"
                                   : NULL);
-  }
-  sbx_buf_deinit(&url);
-  sbx_buf_deinit(&json);
   return rc;
 }
 
@@ -336,6 +502,7 @@ sbx_op *sbx__daytona_exec(sbx_session *session, const sbx_exec_spec *spec, sbx_o
   sbx__daytona_report_init(&exec->report);
   exec->steps.release = release;
   exec->steps.ending = end_early;
+  exec->steps.let_go = let_go;
   choose_share(exec, spec);
   int rc = sbx_random_hex(exec->tag, SBX__DAYTONA_TAG, &err);
   if (rc == SBX_OK)

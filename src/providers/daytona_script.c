@@ -5,7 +5,8 @@
  * command that reads its input eats the rest of the text. So the text that is sent is ours: one
  * `exec` of /bin/sh with a program in its arguments, and the user's text and input in base64 behind
  * it. The program stores them in a folder of its own, runs the command with its input and outputs
- * in files there, ends it when its limit passes, and prints a report.
+ * in files there, ends it when its limit passes, and prints a report. The folder stays until a
+ * later command's program takes it away, so that a report that got lost can be asked for again.
  *
  * The report, in lines: "<tag> <end> <exit code> <tree gone> <size> <size>"; head and tail of
  * stdout; head and tail of stderr, each in base64; "<tag> end".
@@ -32,38 +33,65 @@
 
 /* ---- the programs --------------------------------------------------------------------------- */
 
-/* No single quote may stand in these texts.
+/* No single quote may stand in these texts. Every variable begins with _cs_: a shell keeps exported
+ * what came to it exported, so that the command would see our value of a variable of its own. The
+ * folder's name needs no quotes.
  *
- * ended: sends SIGKILL to every process that has the mark of the command in its environment, until
- * none is left. All are stopped first, so that none sees another one die. That finds children that
- * made a session of their own, too. */
-#define ENDED                                                                                      \
-  "ended() { n=0; while [ $n -lt 40 ]; do p=; "                                                    \
-  "for f in $(grep -slF \"CLOUDSANDBOX_RUN=$1\" /proc/[0-9]*/environ); do "                        \
-  "f=${f#/proc/}; p=\"$p ${f%/environ}\"; done; "                                                  \
-  "[ \"$p\" ] || return 0; kill -STOP $p; kill -9 $p; n=$((n+1)); sleep 0.02; done; return 1; }\n"
+ * A variable PATH of the command must not keep the program from finding its own tools. */
+#define PROLOGUE "exec 2>/dev/null; _cs_path=$PATH; PATH=/usr/local/bin:/usr/bin:/bin:$PATH\n"
 
-/* A variable PATH of the command must not keep the program from finding its own tools. */
-#define PROLOGUE                                                                                   \
-  "exec 2>/dev/null; P=$PATH; PATH=/usr/local/bin:/usr/bin:/bin:$P; "                              \
-  "d=/tmp/.cloudsandbox-$1\n"
+/* tell TAG WORD: a report without output, and the end. */
+#define TELL "tell() { echo; echo $1 $2 0 0 0 0; echo; echo; echo; echo; echo $1 end; exit; }\n"
+
+/* ended TAG: sends SIGKILL to every process that has the mark of the command in its environment,
+ * until none is left. All are stopped first, so that none sees another one die. That finds children
+ * that made a session of their own, too. BusyBox's grep ends a line at a NUL, so that it sees the
+ * first variable only, and may not know -z; a shell leaves the NULs out. */
+#define ENDED                                                                                      \
+  "marked() { grep -qz . /dev/null; if [ $? = 1 ]; then grep -slzF $1 /proc/[0-9]*/environ; "      \
+  "else for _cs_f in /proc/[0-9]*/environ; do "                                                    \
+  "case $(cat $_cs_f) in *$1*) echo $_cs_f;; esac; done; fi; }\n"                                  \
+  "ended() { _cs_n=0; while [ $_cs_n -lt 40 ]; do _cs_p=; "                                        \
+  "for _cs_f in $(marked CLOUDSANDBOX_RUN=$1); do "                                                \
+  "_cs_f=${_cs_f#/proc/}; _cs_p=\"$_cs_p ${_cs_f%/environ}\"; done; "                              \
+  "[ \"$_cs_p\" ] || return 0; kill -STOP $_cs_p; kill -9 $_cs_p; "                                \
+  "_cs_n=$((_cs_n+1)); sleep 0.02; done; return 1; }\n"
+
+/* forget TAG TAGS: takes away the folders of commands whose reports have arrived, or are not wanted
+ * any more. A command that still runs does that by itself when it finds the file "forget". */
+#define FORGET                                                                                     \
+  "forget() { _cs_x=; for _cs_f in $2; do _cs_f=${0%$1}$_cs_f; true >$_cs_f/forget || "            \
+  "continue; [ ! -s $_cs_f/end ] && read -r _cs_p <$_cs_f/pid && kill -0 $_cs_p || "               \
+  "_cs_x=\"$_cs_x $_cs_f $_cs_f.stop\"; done; rm -rf $_cs_x >/dev/null & }\n"
 
 /* size FILE; part FILE FROM COUNT */
 #define PARTS                                                                                      \
-  "size() { if [ -s \"$1\" ]; then echo $(($(wc -c <\"$1\"))); else echo 0; fi; }\n"               \
-  "part() { if [ $3 -gt 0 ]; then tail -c +$(($2+1)) \"$1\" | head -c $3 | base64 | "              \
-  "tr -d \"\\n\"; fi; echo; }\n"
+  "size() { if [ -s $1 ]; then echo $(($(wc -c <$1))); else echo 0; fi; }\n"                       \
+  "code() { base64 | tr -d \\\\n; }\n"                                                             \
+  "part() { [ $3 -le 0 ] || tail -c +$(($2+1)) $1 | head -c $3 | code; echo; }\n"
+
+/* report TAG END CODE GONE HEAD TAIL */
+#define REPORT                                                                                     \
+  "total() { if [ -e $1.gone ]; then echo $(($(cat $1.gone)+$(size $1)+$(size $1.a)+$(size "       \
+  "$1.b)))"                                                                                        \
+  "; else size $1; fi; }\n"                                                                        \
+  "show() { _cs_n=$2; [ $2 -le $(($3+$4)) ] || _cs_n=$3; part $1 0 $_cs_n; "                       \
+  "[ $_cs_n = $2 ] || [ $4 = 0 ] || cat $1 $1.a $1.b | tail -c $4 | code; echo; }\n"               \
+  "report() { _cs_a=$(total $0/out); _cs_b=$(total $0/err); "                                      \
+  "echo; echo $1 $2 $3 $4 $_cs_a $_cs_b; "                                                         \
+  "show $0/out $_cs_a $5 $6; show $0/err $_cs_b $5 $6; echo $1 end; }\n"
 
 /* $1 tag, $2 limit in seconds or 0, $3 head, $4 tail, $5 1: both outputs in one file,
  * $6 1: keep what does not fit, $7 what the shell does with the command's file, $8 1: there is
- * input. The text is on descriptor 3, the input on 4.
+ * input, $9 tags to forget. The text is on descriptor 3, the input on 4.
  *
  * The timer is a process of its own, ended through its trap: nothing sleeps on behind a command
  * that was quick. Where sleep takes no fractions the limit is a little longer. The command itself
  * runs in the foreground: in the background a shell would take its SIGINT away.
  *
  * A proxy may deliver a request twice when its own connection breaks: the folder is there then, and
- * the command is not run again.
+ * the command is not run again. What is in the folder is kept for the case that the report gets
+ * lost on its way; see ask_program.
  *
  * Outputs are pipes, as programs expect: writing to /dev/stderr would cut a file off. When the
  * command has ended, what stands in the pipes is waited for; a process that it has left behind and
@@ -71,83 +99,87 @@
  * 128 reads there is a look at the size. When the first file has more than a report takes, two
  * others take turns, so that the end is at hand and the disk does not fill up; what is dropped is
  * counted. */
-static const char run_program[] = PROLOGUE
-    "stop() { printf \"\\n%s %s 0 0 0 0\\n\\n\\n\\n\\n%s end\\n\" $1 $2 $1; exit; }\n"
-    "mkdir -m 700 \"$d\" || { [ -d \"$d\" ] && stop $1 again; stop $1 unstored; }\n"
-    "base64 -d <&3 >\"$d/cmd\" && : >\"$d/err\" && { [ $8 = 0 ] || base64 -d <&4 >\"$d/in\"; } || "
-    "{ rm -rf \"$d\"; stop $1 unstored; }\n"
-    "exec 3<&- 4<&-\n" ENDED PARTS "i=/dev/null; [ $8 = 0 ] || i=$d/in\n"
-    "s=$(command -v setsid)\n"
-    "run() { ( if [ $5 = 1 ]; then exec >\"$d/o\" 2>&1; else exec >\"$d/o\" 2>\"$d/e\"; fi; "
-    "export CLOUDSANDBOX_RUN=$1 PATH=\"$P\"; exec $s /bin/sh -c \"$7\" \"$d/cmd\" <\"$i\" ); }\n"
-    "L=$(($3+$4)); K=$6\n"
-    "store() { { exec <\"$d/$1\"; f=$2\n"
-    "while r=$(LC_ALL=C dd bs=32k count=128 2>&1 >>\"$d/$f\"); r=${r%% records in*}; "
-    "r=${r##*[!0-9+]}; "
-    "case $r in [0-9]*+[0-9]*) ;; *) break;; esac; [ $((${r%+*}+${r#*+})) -eq 128 ]; do "
-    "if [ $K = 1 ] || [ $(size \"$d/$f\") -lt $L ]; then continue; fi\n"
-    "if [ $f = $2 ]; then f=$2.b; k=0; else k=$((k+$(size \"$d/$2.a\"))); "
-    "mv \"$d/$2.b\" \"$d/$2.a\"; fi; echo $k >\"$d/$2.gone\"; done\n"
-    ": >\"$d/$1.end\"; } >/dev/null & }\n"
-    "total() { if [ -e \"$d/$1.gone\" ]; then echo $(($(cat \"$d/$1.gone\")+$(size \"$d/$1\")"
-    "+$(size \"$d/$1.a\")+$(size \"$d/$1.b\"))); else size \"$d/$1\"; fi; }\n"
-    "t=; c=137\n"
-    "if [ ! -e \"$d.stop\" ]; then\n"
-    "if [ $2 != 0 ]; then ( sleep $2 & s=$!; trap \"kill $s; exit\" TERM; : >\"$d/timer\"; "
-    "wait $s || { sleep $((${2%.*}+1)) & s=$!; wait $s; }; "
-    ": >\"$d/late\"; ended $1 ) >/dev/null & t=$!; fi\n"
-    "mkfifo \"$d/o\" \"$d/e\"; store o out\n"
-    "if [ $5 = 1 ]; then : >\"$d/e.end\"; else store e err; fi\n"
-    "run \"$@\"; c=$?; echo $c >\"$d/code\"\n"
-    "if [ \"$t\" ]; then while [ -d \"$d\" ] && [ ! -e \"$d/timer\" ]; do :; done; "
-    "kill $t; fi\n"
-    "n=0; until [ -e \"$d/o.end\" ] && [ -e \"$d/e.end\" ] || [ $n -gt 320 ]; do "
-    "n=$((n+1)); [ $n -lt 300 ] || sleep 0.01; done\n"
+static const char run_program[] = PROLOGUE TELL FORGET ENDED PARTS REPORT
+    "mkdir -m 700 $0 || { [ -d $0 ] && tell $1 again; tell $1 unstored; }\n"
+    "echo $$ >$0/pid; [ ! \"$9\" ] || forget $1 \"$9\"\n"
+    "base64 -d <&3 >$0/cmd && true >$0/err && "
+    "{ [ $8 = 0 ] || base64 -d <&4 >$0/in; } || { rm -rf $0; tell $1 unstored; }\n"
+    "exec 3<&- 4<&-; _cs_s=$(command -v setsid)\n"
+    "store() { { exec <$0/$1; _cs_b=$0/$2; _cs_f=$_cs_b\n"
+    "while _cs_r=$(LC_ALL=C dd bs=32k count=128 2>&1 >>$_cs_f); _cs_r=${_cs_r%% records in*}; "
+    "_cs_r=${_cs_r##*[!0-9+]}; case $_cs_r in [0-9]*+[0-9]*) ;; *) break;; esac; "
+    "[ $((${_cs_r%+*}+${_cs_r#*+})) -eq 128 ]; do "
+    "if [ $3 = 1 ] || [ $(size $_cs_f) -lt $4 ]; then continue; fi\n"
+    "if [ $_cs_f = $_cs_b ]; then _cs_f=$_cs_b.b; _cs_k=0; else _cs_k=$((_cs_k+$(size $_cs_b.a))); "
+    "mv $_cs_b.b $_cs_b.a; fi; echo $_cs_k >$_cs_b.gone; done\n"
+    "true >$0/$1.end; } >/dev/null & }\n"
+    "_cs_t=; _cs_c=137\n"
+    "if [ ! -e $0.stop ]; then\n"
+    "if [ $2 != 0 ]; then ( sleep $2 & trap \"kill \\$!; exit\" TERM; "
+    "true >$0/timer; wait $! || { sleep $((${2%.*}+1)) & wait $!; }; "
+    "true >$0/late; ended $1 ) >/dev/null & _cs_t=$!; fi\n"
+    "mkfifo $0/o $0/e; store o out $6 $(($3+$4))\n"
+    "if [ $5 = 1 ]; then true >$0/e.end; else store e err $6 $(($3+$4)); fi\n"
+    "( if [ $5 = 1 ]; then exec >$0/o 2>&1; else exec >$0/o 2>$0/e; fi; "
+    "_cs_i=/dev/null; [ $8 = 0 ] || _cs_i=$0/in; "
+    "export CLOUDSANDBOX_RUN=$1 PATH=\"$_cs_path\"; "
+    "exec $_cs_s /bin/sh -c \"$7\" $0/cmd <$_cs_i )\n"
+    "_cs_c=$?; echo $_cs_c >$0/code\n"
+    "if [ $_cs_t ]; then while [ ! -e $0/timer ]; do :; done; kill $_cs_t; fi\n"
+    "_cs_n=0; until [ -e $0/o.end ] && [ -e $0/e.end ] || [ $_cs_n -gt 320 ]; do "
+    "_cs_n=$((_cs_n+1)); [ $_cs_n -lt 300 ] || sleep 0.01; done\n"
     "fi\n"
-    "e=ran; [ -e \"$d.stop\" ] && e=stopped; [ -e \"$d/late\" ] && e=late\n"
-    "g=0; [ $e = ran ] || { ended $1 && g=1; }\n"
-    "a=$(total out); b=$(total err)\n"
-    "show() { if [ $2 -gt $L ]; then part \"$d/$1\" 0 $3; "
-    "cat \"$d/$1\" \"$d/$1.a\" \"$d/$1.b\" | tail -c $4 | base64 | tr -d \"\\n\"; echo; "
-    "else part \"$d/$1\" 0 $2; echo; fi; }\n"
-    "printf \"\\n%s %s %s %s %s %s\\n\" $1 $e $c $g $a $b\n"
-    "show out $a $3 $4; show err $b $3 $4\n"
-    "printf \"%s end\\n\" $1\n"
-    "[ $K = 1 ] && { [ $a -gt $L ] || [ $b -gt $L ]; } || rm -rf \"$d\" \"$d.stop\"";
+    "_cs_e=ran; [ -e $0.stop ] && _cs_e=stopped; [ -e $0/late ] && _cs_e=late\n"
+    "_cs_g=0; [ $_cs_e = ran ] || { ended $1 && _cs_g=1; }\n"
+    "echo $_cs_e $_cs_c $_cs_g >$0/end; report $1 $_cs_e $_cs_c $_cs_g $3 $4\n"
+    "if [ -e $0/forget ]; then rm -rf $0 $0.stop; "
+    "else rm -f $0/cmd $0/in >/dev/null & fi";
+
+/* $1 tag, $2 head, $3 tail: the report of a command, once more. Waits up to five seconds for it,
+ * as long as the program that runs the command lives. */
+static const char ask_program[] = PROLOGUE TELL PARTS REPORT
+    "_cs_n=0; _cs_p=; until [ -s $0/end ] || [ $_cs_n = 100 ]; do "
+    "[ -d $0 ] || tell $1 absent; "
+    "if [ $_cs_p ]; then kill -0 $_cs_p || break; else read -r _cs_p <$0/pid; fi; "
+    "_cs_n=$((_cs_n+1)); sleep 0.05; done\n"
+    "if read -r _cs_e _cs_c _cs_g <$0/end; then report $1 $_cs_e $_cs_c $_cs_g $2 $3\n"
+    "elif kill -0 $_cs_p; then tell $1 going; else tell $1 ended; fi";
 
 /* $1 tag, $2 and $3 offsets, $4 most, $5 1: the command is over. */
 static const char fetch_program[] = PROLOGUE PARTS
-    "n=0; while a=$(size \"$d/out\"); b=$(size \"$d/err\"); "
-    "[ $5 = 0 ] && [ $n -lt 40 ] && [ $a -le $2 ] && [ $b -le $3 ] && [ -d \"$d\" ] && "
-    "[ ! -e \"$d/code\" ]; do n=$((n+1)); sleep 0.025; done\n"
-    "x=$((a-$2)); [ $x -le $4 ] || x=$4; y=$((b-$3)); [ $y -le $4 ] || y=$4\n"
-    "printf \"\\n%s ran 0 0 %s %s\\n\" $1 $a $b\n"
-    "part \"$d/out\" $2 $x; echo; part \"$d/err\" $3 $y; echo; printf \"%s end\\n\" $1\n"
-    "[ $5 = 1 ] && [ $(($2+x)) -ge $a ] && [ $(($3+y)) -ge $b ] && rm -rf \"$d\" \"$d.stop\"\n"
-    "exit 0";
+    "_cs_n=0; while _cs_a=$(size $0/out); _cs_b=$(size $0/err); "
+    "[ $5 = 0 ] && [ $_cs_n -lt 40 ] && [ $_cs_a -le $2 ] && [ $_cs_b -le $3 ] && [ -d $0 ] && "
+    "[ ! -e $0/code ]; do _cs_n=$((_cs_n+1)); sleep 0.025; done\n"
+    "_cs_x=$((_cs_a-$2)); [ $_cs_x -le $4 ] || _cs_x=$4\n"
+    "_cs_y=$((_cs_b-$3)); [ $_cs_y -le $4 ] || _cs_y=$4\n"
+    "echo; echo $1 ran 0 0 $_cs_a $_cs_b\n"
+    "part $0/out $2 $_cs_x; echo; part $0/err $3 $_cs_y; echo; echo $1 end";
+
+/* $1 tag of the report, $2 tags to forget. */
+static const char forget_program[] = PROLOGUE TELL FORGET "forget $1 \"$2\"; tell $1 ran";
 
 /* $1 tag. The mark comes first: a command that has not begun will see it, and not begin. */
-static const char kill_program[] = PROLOGUE ENDED
-    ": >\"$d.stop\"; n=0; while [ $n -lt 100 ]; do ended $1; [ -d \"$d\" ] || break; "
-    "[ -e \"$d/code\" ] && break; n=$((n+1)); sleep 0.02; done\n"
-    "printf \"\\n%s stopped 0 1 0 0\\n\\n\\n\\n\\n%s end\\n\" $1 $1";
+static const char kill_program[] = PROLOGUE TELL ENDED
+    "true >$0.stop; _cs_k=0; while [ $_cs_k -lt 100 ]; do ended $1; "
+    "[ -d $0 ] && [ ! -e $0/code ] || break; _cs_k=$((_cs_k+1)); sleep 0.02; done\n"
+    "tell $1 stopped";
 
 /* $1 tag, $2 most bytes. Size, blank, path and NUL of each file. Where find has no -printf, each
  * size is asked for by a process of its own. */
 static const char list_program[] = PROLOGUE
     "if find . -maxdepth 0 -printf x >/dev/null; then "
     "files() { find . -type f -printf \"%s %p\\0\"; }; else files() { find . -type f -exec "
-    "/bin/sh -c \"for f do printf \\\"%s %s\\\\0\\\" \\$((\\$(wc -c <\\\"\\$f\\\"))) "
-    "\\\"\\$f\\\"; done\" sh {} +; }; fi\n"
-    "printf \"\\n%s ran 0 0 %s 0\\n\" $1 $2; files | head -c $2 | base64 | tr -d \"\\n\"\n"
-    "printf \"\\n\\n\\n\\n%s end\\n\" $1";
+    "/bin/sh -c \"for _cs_f do printf \\\"%s %s\\\\0\\\" \\$((\\$(wc -c <\\\"\\$_cs_f\\\"))) "
+    "\\\"\\$_cs_f\\\"; done\" sh {} +; }; fi\n"
+    "echo; echo $1 ran 0 0 $2 0; files | head -c $2 | base64 | tr -d \\\\n\n"
+    "echo; echo; echo; echo; echo $1 end";
 
 /* What the shell does with the file of the command, $0. */
-#define RUN_SHELL ". \"$0\""
-#define RUN_PYTHON "exec python3 -u - <\"$0\""
+#define RUN_SHELL ". $0"
+#define RUN_PYTHON "exec python3 -u - <$0"
 /* Code on its standard input has no built-in modules as variables, as node -e gives them. */
 #define RUN_NODE                                                                                   \
-  "m=${0%cmd}modules.cjs; printf %s \""                                                            \
+  "_cs_m=${0%cmd}modules.cjs; printf %s \""                                                        \
   "const {builtinModules} = require(\\\"module\\\");\n"                                            \
   "for (const name of builtinModules) {\n"                                                         \
   "if (name.startsWith(\\\"_\\\") || name.includes(\\\"/\\\") || (name in globalThis && name !== " \
@@ -157,10 +189,10 @@ static const char list_program[] = PROLOGUE
   "Object.defineProperty(globalThis, name, {configurable: true, set: put, get() { const value = "  \
   "require(name); put(value); return value; }});\n"                                                \
   "}\n"                                                                                            \
-  "\" >\"$m\"; exec node -r \"$m\" - <\"$0\""
+  "\" >$_cs_m; exec node -r $_cs_m - <$0"
 /* The input is for the code. */
-#define RUN_PYTHON_WITH_INPUT "exec python3 -u -c \"$(cat \"$0\")\""
-#define RUN_NODE_WITH_INPUT "exec node -e \"$(cat \"$0\")\""
+#define RUN_PYTHON_WITH_INPUT "exec python3 -u -c \"$(cat $0)\""
+#define RUN_NODE_WITH_INPUT "exec node -e \"$(cat $0)\""
 
 /* ---- writing -------------------------------------------------------------------------------- */
 
@@ -177,12 +209,11 @@ static void put_quoted(sbx_buf *out, sbx_slice text) {
   sbx_buf_append_char(out, '\'');
 }
 
-/* exec /bin/sh -c PROGRAM cloudsandbox TAG */
+/* exec /bin/sh -c PROGRAM FOLDER TAG */
 static void put_program(sbx_buf *out, const char *program, const char *tag) {
   sbx_buf_append_str(out, "exec /bin/sh -c '");
   sbx_buf_append_str(out, program);
-  sbx_buf_append_str(out, "' cloudsandbox ");
-  sbx_buf_append_str(out, tag);
+  sbx_buf_appendf(out, "' /tmp/.cloudsandbox-%s %s", tag, tag);
 }
 
 /* The lines of a here-document; its end cannot stand in base64. */
@@ -230,8 +261,19 @@ static void put_exports(sbx_buf *out, const sbx_session *session, const sbx_exec
   }
 }
 
-static void put_run(sbx_buf *out, const sbx_exec_spec *spec, const char *tag,
-                    sbx__daytona_share share, bool keep) {
+/* The tags of the commands whose folders may go, as one argument. */
+static void put_left(sbx_buf *out, const sbx_session *session) {
+  const sbx__daytona_left *left = &session->left;
+  sbx_buf_append_str(out, " '");
+  for (size_t i = 0; i < left->count; i++) {
+    sbx_buf_append_str(out, i > 0 ? " " : "");
+    sbx_buf_append_str(out, left->tags[i]);
+  }
+  sbx_buf_append_char(out, '\'');
+}
+
+static void put_run(sbx_buf *out, const sbx_session *session, const sbx_exec_spec *spec,
+                    const char *tag, sbx__daytona_share share, bool keep) {
   unsigned long long limit =
       spec->timeout_ms == SBX_NO_TIMEOUT ? 0 : (unsigned long long)spec->timeout_ms;
   sbx_buf_reserve(out, sizeof run_program + LITTLE_TEXT);
@@ -242,7 +284,9 @@ static void put_run(sbx_buf *out, const sbx_exec_spec *spec, const char *tag,
   sbx_buf_appendf(out, " %zu %zu %d %d '", share.head, share.tail, spec->merge_streams ? 1 : 0,
                   keep ? 1 : 0);
   sbx_buf_append_str(out, how_to_run(spec));
-  sbx_buf_appendf(out, "' %d 3<<'.' 4<<'.'\n", spec->stdin_bytes.len > 0 ? 1 : 0);
+  sbx_buf_appendf(out, "' %d", spec->stdin_bytes.len > 0 ? 1 : 0);
+  put_left(out, session);
+  sbx_buf_append_str(out, " 3<<'.' 4<<'.'\n");
   put_command_text(out, spec);
   put_document(out, spec->stdin_bytes);
 }
@@ -312,17 +356,35 @@ int sbx__daytona_write_command(sbx_buf *out, const sbx_session *session, const s
     limit_s = (spec->timeout_ms + 999) / 1000 + TOOLBOX_GRACE_S;
   sbx_buf_init(&text, MAX_TEXT);
   put_exports(&text, session, spec);
-  put_run(&text, spec, tag, share, keep);
+  put_run(&text, session, spec, tag, share, keep);
   return put_request(out, session, &text, spec, limit_s);
 }
 
 int sbx__daytona_write_fetch(sbx_buf *out, const sbx_session *session, const char *tag,
-                             const uint64_t at[2], size_t most, bool last) {
+                             const uint64_t at[2], size_t most, bool over) {
   sbx_buf text;
   sbx_buf_init(&text, MAX_TEXT);
   put_program(&text, fetch_program, tag);
   sbx_buf_appendf(&text, " %llu %llu %zu %d </dev/null\n", (unsigned long long)at[0],
-                  (unsigned long long)at[1], most, last ? 1 : 0);
+                  (unsigned long long)at[1], most, over ? 1 : 0);
+  return put_request(out, session, &text, NULL, FETCH_LIMIT_S);
+}
+
+int sbx__daytona_write_ask(sbx_buf *out, const sbx_session *session, const char *tag,
+                           sbx__daytona_share share) {
+  sbx_buf text;
+  sbx_buf_init(&text, MAX_TEXT);
+  put_program(&text, ask_program, tag);
+  sbx_buf_appendf(&text, " %zu %zu </dev/null\n", share.head, share.tail);
+  return put_request(out, session, &text, NULL, FETCH_LIMIT_S);
+}
+
+int sbx__daytona_write_forget(sbx_buf *out, const sbx_session *session, const char *tag) {
+  sbx_buf text;
+  sbx_buf_init(&text, MAX_TEXT);
+  put_program(&text, forget_program, tag);
+  put_left(&text, session);
+  sbx_buf_append_str(&text, " </dev/null\n");
   return put_request(out, session, &text, NULL, FETCH_LIMIT_S);
 }
 
@@ -390,7 +452,8 @@ static bool next_number(sbx_slice *rest, uint64_t most, uint64_t *out) {
 }
 
 static bool read_end(sbx_slice word, sbx__daytona_end *out) {
-  static const char *const names[] = {"ran", "late", "stopped", "unstored", "again"};
+  static const char *const names[] = {"ran",   "late",  "stopped", "unstored",
+                                      "again", "going", "absent",  "ended"};
   for (size_t i = 0; i < sizeof names / sizeof *names; i++) {
     if (!sbx_slice_eq_str(word, names[i]))
       continue;

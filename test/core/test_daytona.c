@@ -111,6 +111,32 @@ static void test_text_of_the_user_is_not_in_the_program(void **state) {
   }
 }
 
+/* Folders of earlier commands go with the next one, or with a request of their own. */
+static void test_folders_that_go_along(void **state) {
+  static const char other[] = "fedcba9876543210fedcba9876543210";
+  sbx_session session = {.left = {.tags = {TAG}, .count = 1}};
+  (void)state;
+  memcpy(session.left.tags[1], other, sizeof other);
+  for (int way = 0; way < 6; way++) {
+    sbx_buf body;
+    sbx_json_doc *doc;
+    sbx_slice text;
+    bool run = way < 3;
+    session.left.count = (size_t)way % 3;
+    int rc = run ? sbx__daytona_write_command(&body, &session, &specs[0], TAG,
+                                              (sbx__daytona_share){10, 20}, false)
+                 : sbx__daytona_write_forget(&body, &session, TAG);
+    assert_int_equal(rc, SBX_OK);
+    assert_true(sbx_json_string(parse(&doc, &body, "command"), &text));
+    assert_true(sbx__daytona_says(text, way % 3 == 0   ? " '' "
+                                        : way % 3 == 1 ? " '" TAG "' "
+                                                       : " '" TAG
+                                                         " fedcba9876543210fedcba9876543210' "));
+    sbx_json_free(doc, false);
+    sbx_buf_deinit(&body);
+  }
+}
+
 static void test_old_daemons_get_one_argument_and_exports(void **state) {
   sbx_session session = {.old_shell = true, .old_env = true};
   sbx_exec_spec large = {.kind = SBX_EXEC_SHELL, .timeout_ms = 1};
@@ -180,6 +206,28 @@ static void test_report(void **state) {
   sbx__daytona_report_deinit(&report);
 }
 
+static void test_words_of_a_report(void **state) {
+  static const struct {
+    sbx_slice text;
+    sbx__daytona_end end;
+  } cases[] = {
+      {BYTES(TAG " late 0 1 0 0\n\n\n\n\n" TAG " end\n"), SBX__DAYTONA_LATE},
+      {BYTES(TAG " stopped 137 1 0 0\n\n\n\n\n" TAG " end\n"), SBX__DAYTONA_STOPPED},
+      {BYTES(TAG " unstored 0 0 0 0\n\n\n\n\n" TAG " end\n"), SBX__DAYTONA_UNSTORED},
+      {BYTES(TAG " again 0 0 0 0\n\n\n\n\n" TAG " end\n"), SBX__DAYTONA_AGAIN},
+      {BYTES(TAG " going 0 0 0 0\n\n\n\n\n" TAG " end\n"), SBX__DAYTONA_GOING},
+      {BYTES(TAG " absent 0 0 0 0\n\n\n\n\n" TAG " end\n"), SBX__DAYTONA_ABSENT},
+      {BYTES(TAG " ended 0 0 0 0\n\n\n\n\n" TAG " end\n"), SBX__DAYTONA_ENDED},
+  };
+  (void)state;
+  for (size_t i = 0; i < COUNT(cases); i++) {
+    sbx__daytona_report report;
+    assert_int_equal(read_text(cases[i].text, &report), SBX_OK);
+    assert_int_equal(report.end, cases[i].end);
+    sbx__daytona_report_deinit(&report);
+  }
+}
+
 /* A success only with the last letter of "end". */
 static void test_report_cut_anywhere(void **state) {
   sbx__daytona_report report;
@@ -222,9 +270,11 @@ int main(void) {
       cmocka_unit_test(test_options_that_are_wrong),
       cmocka_unit_test(test_options_without_memory),
       cmocka_unit_test(test_text_of_the_user_is_not_in_the_program),
+      cmocka_unit_test(test_folders_that_go_along),
       cmocka_unit_test(test_old_daemons_get_one_argument_and_exports),
       cmocka_unit_test(test_writing_without_memory),
       cmocka_unit_test(test_report),
+      cmocka_unit_test(test_words_of_a_report),
       cmocka_unit_test(test_report_cut_anywhere),
       cmocka_unit_test(test_reports_that_are_wrong),
   };

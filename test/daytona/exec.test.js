@@ -1,9 +1,10 @@
 // Commands: what the report program inside the sandbox is there for. The toolbox's own execute mixes the
 // outputs, loses bytes, feeds a command from the script, and drops all output at a timeout.
 import assert from "node:assert/strict";
-import { readdirSync, readFileSync } from "node:fs";
+import { existsSync, readdirSync, readFileSync } from "node:fs";
 import { describe, test } from "node:test";
 
+import { daytonaReplies } from "../emulators/daytona/replies.js";
 import { commandFolders } from "../support/daytona.js";
 import { eventually, rejection } from "../support/wait.js";
 import { EXECUTE, open } from "./support.js";
@@ -232,12 +233,85 @@ describe("commands", { concurrency: 3 }, () => {
   }
 });
 
-test("no command leaves its folder behind", async (t) => {
+test("the folder of a command stays until the next one, and is small", async (t) => {
+  const { engine, sandbox } = await open(t);
+  const input = "x".repeat(1_000_000);
+  assert.equal((await sandbox.exec({ command: `: ${input}; echo out`, stdin: input })).stdout, "out\n");
+  const [folder, ...others] = commandFolders(engine);
+  assert.deepEqual(others, []);
+  await eventually("text and input are gone", () => !existsSync(`${folder}/in`) && !existsSync(`${folder}/cmd`));
+  await sandbox.shell("true");
+  await eventually("the first one is gone", () => !existsSync(folder));
+  assert.equal(commandFolders(engine).length, 1);
+});
+
+test("no command leaves its folder behind for longer", async (t) => {
   const { engine, sandbox } = await open(t);
   await sandbox.shell("true");
-  await sandbox.exec({ command: "seq 1 500000", onStdout() {} });
   await sandbox.shell("sleep 5", { timeoutSeconds: 0.2 });
-  const signal = AbortSignal.timeout(300);
-  await rejection(sandbox.shell("sleep 5", { signal }));
-  assert.deepEqual(commandFolders(engine), []);
+  await rejection(sandbox.shell("sleep 5", { signal: AbortSignal.timeout(300) }));
+  await Promise.all(Array.from({ length: 8 }, () => sandbox.shell("true")));
+  engine.fault(EXECUTE, { instead: daytonaReplies.toolbox(408, "command execution timeout", "REQUEST_TIMEOUT"), run: true });
+  await sandbox.shell("true");
+  // One whose answer is not the last word is not taken for a farewell to the others.
+  engine.fault(EXECUTE, { instead: { status: 200, body: "{}" } });
+  await rejection(sandbox.shell("true"));
+  await sandbox.shell("true");
+  await eventually("only the last one is there", () => commandFolders(engine).length === 1);
+});
+
+test("one whose program was killed goes, too, and one that is given up while it runs", async (t) => {
+  const { emulator, engine, sandbox } = await open(t);
+  const killed = rejection(sandbox.shell("echo x >ran.txt; kill -9 $(cat /tmp/.cloudsandbox-$CLOUDSANDBOX_RUN/pid)"));
+  assert.equal((await killed).code, "ERR_SANDBOX_PROTOCOL");
+  // Nobody can be asked for its end: that is waited for some seconds.
+  const given = rejection(sandbox.shell("echo x >begun.txt; while [ ! -e go ]; do sleep 0.02; done"));
+  await eventually("the command", () => sandbox.readFile("begun.txt"));
+  engine.fault(EXECUTE, { instead: daytonaReplies.toolbox(403, "forbidden") });
+  emulator.cut(sandbox.sandboxId);
+  assert.equal((await given).code, "ERR_SANDBOX_PROVIDER");
+  await sandbox.shell("true");
+  await eventually("the first one is gone", () => commandFolders(engine).length === 2);
+  await sandbox.shell("touch go");
+  await eventually("the second one is gone, with the one after it", () => commandFolders(engine).length === 1);
+});
+
+test("what is more than a report goes when the call ends", async (t) => {
+  const { engine, sandbox } = await open(t);
+  await sandbox.exec({ command: "seq 1 500000", onStdout() {} });
+  await eventually("the folder is gone", () => commandFolders(engine).length === 0);
+});
+
+test("more commands at once than are remembered: no folder stays", async (t) => {
+  const { engine, sandbox } = await open(t);
+  await Promise.all(Array.from({ length: 70 }, () => sandbox.shell("true")));
+  await sandbox.shell("true");
+  await eventually("only the last one is there", () => commandFolders(engine).length === 1);
+});
+
+describe("variables of the command", { concurrency: 2 }, () => {
+  const letters = [..."abcdefghijklmnopqrstuvwxyzABCDEFGHIJKLMNOPQRSTUVWXYZ"];
+  const env = Object.fromEntries(letters.map((name) => [name, `it is ${name}`]));
+  const wanted = letters.map((name) => `${name}=it is ${name}\n`).join("");
+  const code = {
+    python: "import os; print(''.join(f'{k}={os.environ[k]}\\n' for k in os.environ if len(k) == 1 and k != '_'), end='')",
+    node: "for (const k of Object.keys(process.env)) if (k.length === 1 && k !== '_') console.log(`${k}=${process.env[k]}`)",
+  };
+  const sorted = (text) => text.split(/(?<=\n)/).sort().join("");
+
+  for (const [name, options, more] of [["with the command", {}, { env }], ["of the sandbox", { env }, {}]]) {
+    test(`names of one letter reach it as they are: ${name}`, async (t) => {
+      const { sandbox } = await open(t, {}, { ...options, allowAnyLanguage: true });
+      const all = [
+        await sandbox.shell("env | grep '^[a-zA-Z]='", more),
+        await sandbox.run(code.python, { language: "python", ...more }),
+        await sandbox.run(code.node, { language: "node", ...more }),
+        { output: (await sandbox.exec({ code: code.node, language: "node", stdin: "x", ...more })).stdout, exitCode: 0 },
+      ];
+      for (const { output, exitCode } of all) {
+        assert.equal(sorted(output), sorted(wanted));
+        assert.equal(exitCode, 0);
+      }
+    });
+  }
 });

@@ -10,20 +10,21 @@ import { DELETE, EXECUTE, LOOK, START, living, open } from "./support.js";
 
 const json = (body) => ({ instead: { status: 200, headers: { "content-type": "application/json" }, body } });
 
+/** How many requests came that run a command. */
+const runs = (engine) => engine.log.filter(({ route, body }) => route === EXECUTE && body.includes("mkfifo")).length;
+
 /**
  * name, what becomes of the request, then the verdict: code, whether a repeat may succeed, whether the
  * command may have run. `state`: what the sandbox is made to be before; `looked`: the sandbox is asked for.
  */
 const REFUSED = [
   ["502 with an empty body", { instead: daytonaReplies.badGateway() }, "PROVIDER", true, true],
-  ["502 after the work was done", { instead: daytonaReplies.badGateway(), run: true }, "PROVIDER", true, true],
   ["502 with a page", { instead: replies.html(502) }, "PROVIDER", true, true],
   ["503", { instead: daytonaReplies.toolbox(503, "busy", "UNAVAILABLE") }, "PROVIDER", true, true],
   ["504", { instead: replies.html(504) }, "PROVIDER", true, true],
   ["500 with an empty body", { instead: { status: 500 } }, "PROVIDER", true, true],
   ["the connection is closed", { instead: "close" }, "NETWORK", true, true],
   ["the connection is reset", { instead: "reset" }, "NETWORK", true, true],
-  ["the answer breaks off", { stop: { after: 20, how: "drop", keepLength: true } }, "NETWORK", true, true],
   ["half of the JSON", { edit: (body) => body.subarray(0, body.length >> 1) }, "PROTOCOL", false, true],
   ["an empty answer", json(""), "PROTOCOL", false, true],
   ["an empty object", json("{}"), "PROTOCOL", false, true],
@@ -65,7 +66,7 @@ describe("a command whose request fails while the sandbox is there", { concurren
       assert.match(error.message, mayHaveRun ? /may have run/ : /did not run|wait|again|forbidden|no/i);
       assert.ok(error.message.length < 1000);
       assert.ok(!error.message.includes(emulator.apiKey));
-      assert.equal(engine.count(EXECUTE), 1, "the command was sent once");
+      assert.equal(runs(engine), 1, "the command was sent once");
       // Nothing says that the sandbox is gone: it goes on.
       assert.equal((await sandbox.shell("echo on")).output, "on\n");
       await sandbox.close();
@@ -136,7 +137,7 @@ describe("a command whose sandbox is gone", { concurrency: 4 }, () => {
       const error = await running;
       assert.equal(error.code, "ERR_SANDBOX_LOST", error.message);
       assert.equal(error.mayHaveRun, true);
-      assert.equal(engine.count(EXECUTE), 1);
+      assert.equal(runs(engine), 1);
     });
   }
 });
@@ -338,12 +339,226 @@ describe("the proxy delivers a request twice, as it may when its own connection 
     assert.equal(await sandbox.readFile("ran.txt"), "x\n");
   });
 
-  test("the second delivery's report comes back: the call says that the command may have run", async (t) => {
+  test("the second delivery's answer comes back: the first one's report is asked for", async (t) => {
     const { engine, sandbox } = await open(t);
-    engine.fault(EXECUTE, { edit: (body) => body.toString().replace(" ran 0 ", " again 0 ") });
-    const error = await rejection(sandbox.shell("true"));
-    assert.equal(error.code, "ERR_SANDBOX_NETWORK", error.message);
-    assert.match(error.message, /delivered twice/);
-    assert.equal(error.mayHaveRun, true);
+    engine.fault(EXECUTE, { edit: (body) => body.toString().replace(" ran 3 ", " again 0 ") });
+    assert.deepEqual(await sandbox.shell("echo x | tee -a ran.txt; exit 3"), { output: "x\n", exitCode: 3 });
+    assert.equal(await sandbox.readFile("ran.txt"), "x\n");
+    assert.equal(runs(engine), 1);
   });
+});
+
+/** The command that is under way writes this file first, and waits for the other one. */
+const WAITS = "echo x >>ran.txt; while [ ! -e go ]; do sleep 0.02; done; ";
+
+/** Cuts the request of the command when it has begun. */
+async function cutOff({ emulator, sandbox }, how) {
+  await eventually("the command", () => sandbox.readFile("ran.txt"));
+  assert.equal(emulator.cut(sandbox.sandboxId, how), 1);
+}
+
+/** That it ran once, and that the way went on from there. */
+async function assertOnce({ engine, sandbox }) {
+  assert.equal(await sandbox.readFile("ran.txt"), "x\n");
+  assert.equal(runs(engine), 1);
+}
+
+describe("a command whose request is cut off, and that runs on", { concurrency: 4 }, () => {
+  for (const how of ["504", "502", "eof", "reset"]) {
+    test(`seen as ${how}: it ends later`, async (t) => {
+      const use = await open(t);
+      const running = use.sandbox.exec({ command: `${WAITS}echo out; echo err >&2; exit 7` });
+      await cutOff(use, how);
+      await use.engine.waitFor(EXECUTE, 2);
+      await use.sandbox.writeFile("go", "");
+      const { stdout, stderr, exitCode, status } = await running;
+      assert.deepEqual({ stdout, stderr, exitCode, status }, { stdout: "out\n", stderr: "err\n", exitCode: 7, status: "exited" });
+      await assertOnce(use);
+    });
+
+    test(`seen as ${how}: it ends at once`, async (t) => {
+      const use = await open(t);
+      const running = use.sandbox.shell(`${WAITS}echo out; exit 7`);
+      await use.sandbox.writeFile("go", "");
+      await cutOff(use, how).catch(() => {});
+      assert.deepEqual(await running, { output: "out\n", exitCode: 7 });
+      await assertOnce(use);
+    });
+  }
+
+  for (const [name, fault] of [
+    ["502 in place of the report", { instead: daytonaReplies.badGateway(), run: true }],
+    ["504 in place of the report", { instead: replies.html(504), run: true }],
+    ["closed in place of the report", { instead: "close", run: true }],
+    ["the report breaks off", { stop: { after: 20, how: "drop", keepLength: true } }],
+  ]) {
+    test(`${name}: it has ended before`, async (t) => {
+      const use = await open(t);
+      use.engine.fault(EXECUTE, fault);
+      assert.deepEqual(await use.sandbox.shell("echo x | tee -a ran.txt; exit 7"), { output: "x\n", exitCode: 7 });
+      await assertOnce(use);
+    });
+  }
+
+  test("both outputs in one, exact bytes, in order", async (t) => {
+    const use = await open(t);
+    const running = use.sandbox.shell(`${WAITS}echo 1; echo 2 >&2; printf '\\000\\377'; echo 3 >&2`);
+    await cutOff(use);
+    await use.sandbox.writeFile("go", "");
+    assert.deepEqual(await running, { output: "1\n2\n\0\ufffd3\n", exitCode: 0 });
+    await assertOnce(use);
+  });
+
+  for (const truncate of ["head", "middle"]) {
+    test(`much output, of which the wanted part comes: ${truncate}`, async (t) => {
+      const use = await open(t);
+      const size = 38_888_896; // of seq 1 5000000
+      const running = use.sandbox.exec({
+        command: `${WAITS}seq 1 5000000; echo e >&2`,
+        maxOutputBytes: 1000,
+        truncate,
+        timeoutSeconds: 120,
+      });
+      await cutOff(use);
+      await use.sandbox.writeFile("go", "");
+      const { stdout, stderr, droppedBytes, exitCode } = await running;
+      assert.ok(stdout.startsWith("1\n2\n"));
+      assert.equal(stdout.endsWith("\n5000000\n"), truncate === "middle");
+      assert.equal(stderr, "e\n");
+      assert.equal(droppedBytes.stdout, size - 1000);
+      assert.equal(exitCode, 0);
+      await assertOnce(use);
+    });
+  }
+
+  test("callbacks go on hearing, and all of it", async (t) => {
+    const use = await open(t);
+    const heard = { out: "", err: "" };
+    const running = use.sandbox.exec({
+      command: `${WAITS}seq 1 300000; echo e >&2; while [ ! -e end ]; do sleep 0.02; done; echo last; exit 7`,
+      onStdout: (text) => (heard.out += text),
+      onStderr: (text) => (heard.err += text),
+      maxOutputBytes: 100,
+    });
+    await eventually("the command", () => use.sandbox.readFile("ran.txt"));
+    await eventually("a fetch", () => use.engine.count(EXECUTE) >= 2);
+    // The fetch that is under way is cut, too.
+    use.emulator.cut(use.sandbox.sandboxId, "reset");
+    await use.sandbox.writeFile("go", "");
+    await eventually("what came after the cut", () => heard.out.length === 1988895 && heard.err === "e\n");
+    await use.sandbox.writeFile("end", "");
+    assert.equal((await running).exitCode, 7);
+    assert.ok(heard.out.endsWith("\n300000\nlast\n"));
+    assert.equal(heard.out.length, 1988895 + 5);
+    await assertOnce(use);
+  });
+
+  test("a limit that passes meanwhile is kept, with the output so far", async (t) => {
+    const use = await open(t);
+    const running = use.sandbox.exec({ command: `echo out; ${WAITS}`, timeoutSeconds: 2 });
+    await cutOff(use);
+    const { stdout, status, exitCode, termination } = await running;
+    assert.deepEqual({ stdout, status, exitCode, termination }, { stdout: "out\n", status: "timedOut", exitCode: 124, termination: "confirmed" });
+    await assertOnce(use);
+  });
+
+  test("an abort ends it", async (t) => {
+    const use = await open(t);
+    const controller = new AbortController();
+    const running = use.sandbox.exec({ command: `echo out; ${WAITS}`, signal: controller.signal, timeoutSeconds: Infinity });
+    await cutOff(use);
+    await use.engine.waitFor(EXECUTE, 2);
+    controller.abort();
+    const { stdout, status, termination } = await running;
+    assert.deepEqual({ stdout, status, termination }, { stdout: "out\n", status: "cancelled", termination: "confirmed" });
+    await assertOnce(use);
+  });
+
+  test("further requests that are cut or refused are sent again", async (t) => {
+    const use = await open(t);
+    const running = use.sandbox.shell(`${WAITS}exit 7`);
+    await eventually("the command", () => use.sandbox.readFile("ran.txt"));
+    use.engine.fault(EXECUTE, { instead: daytonaReplies.badGateway() });
+    use.engine.fault(EXECUTE, { instead: daytonaReplies.tooMany(1, "authenticated") });
+    use.engine.fault(EXECUTE, { instead: "reset" });
+    use.emulator.cut(use.sandbox.sandboxId);
+    await use.engine.waitFor(EXECUTE, 5);
+    await use.sandbox.writeFile("go", "");
+    assert.deepEqual(await running, { output: "", exitCode: 7 });
+    await assertOnce(use);
+  });
+
+  test("the end of much output is fetched again when that breaks off", async (t) => {
+    const use = await open(t);
+    use.engine.fault(EXECUTE, { instead: daytonaReplies.badGateway(), run: true }, { every: 3 });
+    let heard = "";
+    const { exitCode } = await use.sandbox.exec({
+      command: "echo x >>ran.txt; seq 1 1000000; exit 7",
+      onStdout: (text) => (heard += text),
+      timeoutSeconds: 120,
+    });
+    assert.equal(exitCode, 7);
+    assert.equal(heard.length, 6888896);
+    assert.ok(heard.endsWith("\n1000000\n"));
+    use.engine.clearFaults();
+    await assertOnce(use);
+  });
+
+  test("what ran it is killed: it may have run", async (t) => {
+    const use = await open(t);
+    const running = rejection(use.sandbox.shell(`cat /tmp/.cloudsandbox-$CLOUDSANDBOX_RUN/pid >pid; ${WAITS}`));
+    await cutOff(use, "eof");
+    await use.engine.waitFor(EXECUTE, 2);
+    process.kill(Number(await use.sandbox.readFile("pid")), "SIGKILL");
+    const error = await running;
+    assert.equal(error.code, "ERR_SANDBOX_NETWORK", error.message);
+    assert.match(error.message, /killed.*may have run/);
+    assert.equal(error.mayHaveRun, true);
+    await use.sandbox.writeFile("go", "");
+    await assertOnce(use);
+  });
+
+  for (const [name, state] of [["destroyed"], ["in error", "error"]]) {
+    test(`the sandbox is ${name} soon after: lost`, async (t) => {
+      const use = await open(t, {}, { onLost: "reject" });
+      const running = rejection(use.sandbox.shell(WAITS));
+      await cutOff(use);
+      await use.engine.waitFor(EXECUTE, 2);
+      use.emulator.lose(use.sandbox.sandboxId, state);
+      const error = await running;
+      assert.equal(error.code, "ERR_SANDBOX_LOST", error.message);
+      assert.equal(error.mayHaveRun, true);
+      assert.equal(runs(use.engine), 1);
+    });
+  }
+
+  test("nobody can be asked: the first error, after some attempts", async (t) => {
+    const use = await open(t);
+    const running = rejection(use.sandbox.shell(WAITS));
+    await eventually("the command", () => use.sandbox.readFile("ran.txt"));
+    use.engine.fault(EXECUTE, { instead: daytonaReplies.badGateway() }, { times: Infinity });
+    use.emulator.cut(use.sandbox.sandboxId);
+    const error = await running;
+    assert.equal(error.code, "ERR_SANDBOX_PROVIDER", error.message);
+    assert.equal(error.status, 504);
+    assert.equal(error.mayHaveRun, true);
+    use.engine.clearFaults();
+    await use.sandbox.writeFile("go", "");
+    await assertOnce(use);
+  });
+});
+
+test("callbacks hear again after fetches that fail", async (t) => {
+  const { engine, sandbox } = await open(t);
+  let heard = "";
+  engine.fault(EXECUTE, { instead: daytonaReplies.badGateway() }, { skip: 1, times: 2 });
+  const running = sandbox.exec({
+    command: "echo one; while [ ! -e go ]; do sleep 0.02; done; echo two",
+    onStdout: (text) => (heard += text),
+  });
+  await eventually("the output", () => heard === "one\n");
+  await sandbox.writeFile("go", "");
+  assert.equal((await running).stdout, "one\ntwo\n");
+  assert.equal(heard, "one\ntwo\n");
+  assert.equal(runs(engine), 1);
 });
