@@ -1,7 +1,8 @@
 /* daytona.c - the Daytona provider: sandboxes made through its API, used through their toolboxes.
  *
  * Invariant: a session's fields change only in open, which may come again beside other operations;
- * these read them whenever they send, and keep none, so that any number may run at once. */
+ * these read them whenever they send, and keep none, so that any number may run at once. The
+ * exception is the list of folders that commands have left, which each of them takes from. */
 #include "providers/daytona.h"
 
 #include "core/alloc.h"
