@@ -18,6 +18,8 @@
 #include <unistd.h>
 
 #define FILE_BYTES ((size_t)64 << 20)
+/* Behind it stands the tag of a command. */
+#define MARK "/.cloudsandbox-"
 #define TAG_LEN 32
 #define ZEROS "00000000000000000000000000000000"
 #define E2B_ID "ibench0000000000000001"
@@ -191,11 +193,11 @@ static void answer(connection *c) {
   c->out = c->reply->bytes;
   c->out_len = c->reply->len;
   if (c->reply == plain_ran) {
-    const char *mark = memmem(c->text + c->body_at, c->text_len - c->body_at, " cloudsandbox ", 14);
+    const char *mark = memmem(c->text + c->body_at, c->text_len - c->body_at, MARK, strlen(MARK));
     if (mark != NULL) {
       memcpy(c->filled, ran->bytes, ran->len);
       for (size_t i = 0; i < 2; i++)
-        memcpy(c->filled + tag_places[i], mark + 14, TAG_LEN);
+        memcpy(c->filled + tag_places[i], mark + strlen(MARK), TAG_LEN);
       c->out = c->filled;
       c->out_len = ran->len;
     }
