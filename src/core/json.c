@@ -562,9 +562,11 @@ void sbx_json_end_array(sbx_json_out *out) {
 }
 
 static void write_escape(sbx_buf *buf, char c) {
-  const char pair[2] = {'\\', c == '\n' ? 'n' : c};
-  if (c == '"' || c == '\\' || c == '\n')
+  const char pair[2] = {'\\', c};
+  if (c == '"' || c == '\\')
     sbx_buf_append(buf, pair, sizeof pair);
+  else if (c == '\n')
+    sbx_buf_append(buf, "\\n", 2);
   else
     sbx_buf_appendf(buf, "\\u%04x", (unsigned)c);
 }
