@@ -2,13 +2,15 @@
 // real one takes it along when it goes.
 import { existsSync, rmSync } from "node:fs";
 
-/** Folders of the commands that were sent, and that are still there. */
+/** @typedef {{ log: { body: string }[] }} Log of an emulator's engine */
+
+/** Folders of the commands that were sent, and that are still there. @param {Log} engine */
 export function commandFolders(engine) {
   const tags = engine.log.flatMap(({ body }) => body.match(/(?<=' \/tmp\/\.cloudsandbox-)[0-9a-f]{32}/) ?? []);
   return [...new Set(tags)].flatMap((tag) => [`/tmp/.cloudsandbox-${tag}`, `/tmp/.cloudsandbox-${tag}.stop`]).filter(existsSync);
 }
 
-/** For sandboxes that have gone while a command ran. */
+/** For sandboxes that have gone while a command ran. @param {Log} engine */
 export function removeCommandFolders(engine) {
   for (const folder of commandFolders(engine)) rmSync(folder, { recursive: true, force: true });
 }

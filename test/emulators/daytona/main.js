@@ -2,6 +2,7 @@
 // @ts-check
 import { readFileSync } from "node:fs";
 import { parseArgs } from "node:util";
+import { removeCommandFolders } from "../../support/daytona.js";
 import { PROGRAM_OPTIONS, PROGRAM_USAGE, serveProgram } from "../program.js";
 import { startDaytona } from "./index.js";
 
@@ -46,5 +47,6 @@ const emulator = await startDaytona({
   ...(values["api-key"] ? { apiKeys: [values["api-key"]] } : {}),
   ...(values["daemon-version"] ? { daemonVersion: values["daemon-version"] } : {}),
 });
+process.on("exit", () => removeCommandFolders(emulator.engine));
 const { apiUrl, toolboxUrl: toolbox, apiKey, jwtToken, organizationId } = emulator;
 serveProgram(emulator, { apiUrl, toolboxUrl: toolbox, apiKey, jwtToken, organizationId }, values);
