@@ -92,7 +92,11 @@ function ownOptions(options) {
   const debug = options.debug === undefined ? process.env.E2B_DEBUG?.toLowerCase() === "true" : options.debug;
   const apiKey = secretOrEnv(options.apiKey, "apiKey", ["E2B_API_KEY"]);
   if (apiKey === undefined && !checkBoolean(lateAuth, "lateAuth") && !checkBoolean(debug, "debug")) {
-    throw missingKey("e2b", "set E2B_API_KEY or pass `apiKey`; keys are made at https://e2b.dev/dashboard?tab=keys");
+    throw missingKey(
+      "e2b",
+      "set E2B_API_KEY or pass `apiKey`; keys are made at https://e2b.dev/dashboard?tab=keys. " +
+        "Pass lateAuth: true to be told at the first use only.",
+    );
   }
   return {
     debug: checkBoolean(debug, "debug"),

@@ -270,7 +270,9 @@ function checkEnvName(key, name) {
 export function checkEncoding(value) {
   if (value === undefined || value === "utf8") return "utf8";
   if (value === "base64") return "base64";
-  throw invalid('`encoding` must be "utf8" or "base64"');
+  const hint = value === "buffer" ? "; for bytes, call readBytes()" : "";
+  const place = typeof value === "object" ? '; options come behind it, as in readFile(path, "utf8", { maxBytes })' : "";
+  throw invalid(`\`encoding\` must be "utf8" or "base64"${hint}${place}`);
 }
 
 /**

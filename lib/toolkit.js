@@ -122,9 +122,11 @@ export class DaytonaSandboxToolkit extends SandboxToolkit {
  * @returns {Record<string, Tool>}
  */
 export function collectToolkitTools(toolkits) {
-  return Object.fromEntries(
-    [...toolkits].flatMap((toolkit) => toolkit.getTools().map((tool) => [tool.name, tool])),
-  );
+  const all = typeof toolkits?.[Symbol.iterator] === "function" ? [...toolkits] : undefined;
+  if (!all?.every((toolkit) => typeof toolkit?.getTools === "function")) {
+    throw invalid("collectToolkitTools: give an array of toolkits, such as [new LocalSandboxToolkit()]");
+  }
+  return Object.fromEntries(all.flatMap((toolkit) => toolkit.getTools().map((tool) => [tool.name, tool])));
 }
 
 /**

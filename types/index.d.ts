@@ -225,15 +225,15 @@ interface TextStreams {
    * Called as output arrives; characters are never split. Throwing cancels the call and rejects it, and
    * so does a promise that is returned and rejects; the call ends when such promises have settled.
    */
-  onStdout?: ((text: string) => void | PromiseLike<void>) | undefined;
-  onStderr?: ((text: string) => void | PromiseLike<void>) | undefined;
+  onStdout?: ((text: string) => unknown) | undefined;
+  onStderr?: ((text: string) => unknown) | undefined;
 }
 
 interface ByteStreams {
   /** Results and callbacks get exact bytes. */
   encoding: "buffer";
-  onStdout?: ((bytes: Uint8Array) => void | PromiseLike<void>) | undefined;
-  onStderr?: ((bytes: Uint8Array) => void | PromiseLike<void>) | undefined;
+  onStdout?: ((bytes: Uint8Array) => unknown) | undefined;
+  onStderr?: ((bytes: Uint8Array) => unknown) | undefined;
 }
 
 export type ExecSpec = ExecTarget & ExecCommon & (TextStreams | ByteStreams);

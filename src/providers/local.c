@@ -76,9 +76,11 @@ static int open_workspace(sbx__workspace **out, char *path, bool ours, sbx_err *
     w->name = slash + 1;
   }
   if (w->root.fd < 0 || (ours && w->parent < 0)) {
-    sbx_err_set(err, SBX_EPROVIDER, "cannot open the workspace %s: %s", path, strerror(error));
+    /* What was given is wrong; what is ours has met with something. */
+    int code = !ours && error == ENOTDIR ? SBX_EINVAL : SBX_EPROVIDER;
+    sbx_err_set(err, code, "cannot open the workspace %s: %s", path, strerror(error));
     sbx__workspace_unref(w);
-    return SBX_EPROVIDER;
+    return code;
   }
   sbx_local_root_init(&w->root, w->root.fd, w->path);
   *out = w;

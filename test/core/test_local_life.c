@@ -102,6 +102,9 @@ static void test_directories_that_cannot_be_used(void **state) {
   snprintf(options, sizeof options, "{\"guardPath\":\"%s\",\"workspace\":\"/no/such\"}",
            getenv("SBX_GUARD"));
   assert_no_start(f, options, SBX_EINVAL, "/no/such");
+  snprintf(options, sizeof options, "{\"guardPath\":\"%s\",\"workspace\":\"/etc/passwd\"}",
+           getenv("SBX_GUARD"));
+  assert_no_start(f, options, SBX_EINVAL, "/etc/passwd: Not a directory");
 }
 
 /* ---- start and close ---- */

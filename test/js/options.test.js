@@ -176,6 +176,11 @@ describe("options", () => {
     for (const message of messages) assert.ok(!message.includes(secret), message);
   });
 
+  test("encodings: what was meant instead", () => {
+    assert.match(refused(() => options.checkEncoding("buffer")), /call readBytes\(\)/);
+    assert.match(refused(() => options.checkEncoding({ maxBytes: 5 })), /readFile\(path, "utf8", \{ maxBytes \}\)/);
+  });
+
   test("signals: an AbortSignal of any realm, or none", () => {
     const { signal } = new AbortController();
     assert.equal(options.checkSignal(signal), signal);

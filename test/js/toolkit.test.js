@@ -192,6 +192,9 @@ describe("own toolkits and tool libraries", () => {
     assert.deepEqual(Object.keys(library), ["one", "same"]);
     assert.equal(library.same, second);
     assert.deepEqual(collectToolkitTools([]), {});
+    for (const wrong of [new Own([first]), [first], undefined, 5]) {
+      assert.throws(() => collectToolkitTools(wrong), { code: "ERR_SANDBOX_INVALID_ARG", message: /give an array of toolkits/ });
+    }
   });
 
   test("describing: name, description, parameter names; also of tools made elsewhere", () => {

@@ -86,6 +86,9 @@ export const misspelt = new LocalSandbox({ timeoutSeconds: 5 });
 export const level = new LocalSandbox({ isolation: "maybe" });
 
 export async function useExec(sandbox: LocalSandbox, spec: ExecSpec) {
+  const chunks: string[] = [];
+  await sandbox.exec({ command: "true", onStdout: (text) => process.stdout.write(text), onStderr: (text) => chunks.push(text) });
+  await sandbox.exec({ command: "true", onStdout: async (text) => chunks.push(text) });
   const result = await sandbox.exec({ command: "true", onStdout: (part) => void part.toUpperCase() });
   same<typeof result, ExecResult>(true);
   same<typeof result.stdout, string>(true);
