@@ -252,9 +252,13 @@ export class Session {
   async execute(text, { keepsInput, echo }) {
     const command = new Command(text, this.directory, echo);
     this.commands.set(command.id, command);
-    const { holdFds, drained } = await command.prepare(this.sandbox, keepsInput);
-    const before = this.#tail;
-    this.#tail = before.then(() => this.#perform(command, keepsInput, holdFds, drained));
+    // Its turn is that of its arrival, however long the preparation takes.
+    const prepared = command.prepare(this.sandbox, keepsInput);
+    const ready = prepared.catch(() => undefined);
+    this.#tail = Promise.all([ready, this.#tail]).then(
+      ([pipes]) => pipes && this.#perform(command, keepsInput, pipes.holdFds, pipes.drained),
+    );
+    await prepared;
     return command;
   }
 
