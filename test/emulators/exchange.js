@@ -284,7 +284,7 @@ export class Exchange {
     this.#fault = fault;
     if (fault?.delayMs) await this.#wait(this.#engine.sleep(fault.delayMs));
     if (fault?.before) await this.#wait(fault.before.wait());
-    if (fault?.goaway && this.#goaway(fault.goaway)) return;
+    if (fault?.goaway && (await this.#goaway(fault.goaway))) return;
     const instead = fault?.instead;
     if (instead === undefined) {
       await handler(this);
@@ -310,8 +310,13 @@ export class Exchange {
     return !this.#halted && !this.signal.aborted;
   }
 
-  /** @param {{ code?: number, refuse?: boolean }} goaway */
-  #goaway({ code = 0, refuse = false }) {
+  /**
+   * @param {{ code?: number, refuse?: boolean }} goaway
+   * @returns {Promise<boolean>} whether the stream was refused
+   */
+  async #goaway({ code = 0, refuse = false }) {
+    // Not at once: nghttp2 still reads the request, and Node 20.20 would free the stream under it.
+    await new Promise((resolve) => setImmediate(resolve));
     const stream = /** @type {http2.Http2ServerRequest} */ (this.req).stream;
     const session = stream?.session;
     if (!this.isHttp2 || !session) throw new Error("a goaway fault needs HTTP/2");

@@ -68,6 +68,11 @@ async function drip(res, chunks, ms) {
   res.end();
 }
 
+/** Not at once: nghttp2 still reads the request, and Node 20.20 would free the stream under it. */
+function endStream(req, code) {
+  setImmediate(() => req.stream.close(code));
+}
+
 /** Everything that a well-behaved library can serve. @returns {unknown} */
 function answer(req, res, url, query) {
   switch (url) {
@@ -112,10 +117,10 @@ function answer(req, res, url, query) {
       req.stream.session.goaway(http2.constants.NGHTTP2_ENHANCE_YOUR_CALM);
       return setImmediate(() => req.stream.session?.destroy());
     case "/rst":
-      return req.stream.close(http2.constants.NGHTTP2_INTERNAL_ERROR);
+      return endStream(req, http2.constants.NGHTTP2_INTERNAL_ERROR);
     case "/refuse-odd":
       if (counts.requests[url] % 2 === 0) return res.end("ok");
-      return req.stream.close(http2.constants.NGHTTP2_REFUSED_STREAM);
+      return endStream(req, http2.constants.NGHTTP2_REFUSED_STREAM);
     case "/trailers":
       res.writeHead(200, { trailer: "x-late" });
       res.write("body");
