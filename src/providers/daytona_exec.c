@@ -344,6 +344,7 @@ static int explain(exec_op *exec, const sbx_json *root, sbx_slice printed, sbx_e
     exec->status->started = false;
     sbx_err_set(err, SBX_EINVAL, "daytona: cannot run in this working directory: ");
     sbx_err_append_remote(err, printed);
+    sbx_err_append(err, SBX__CWD_ADVICE);
   } else if (unstarted && (sbx_slice_starts_with(printed, sbx_slice_str("exec: ")) ||
                            sbx_slice_starts_with(printed, sbx_slice_str("fork/exec ")))) {
     exec->status->started = false;

@@ -22,7 +22,8 @@ typedef struct list_op {
 } list_op;
 
 static int too_many(const list_op *list, sbx_err *err) {
-  return sbx_err_set(err, SBX_ETOOBIG, "there are more than %zu files", list->max_entries);
+  return sbx_err_set(err, SBX_ETOOBIG, "there are more than %zu files" SBX__LIST_ADVICE,
+                     list->max_entries);
 }
 
 static bool take_size(sbx_slice *item, uint64_t *size) {

@@ -140,7 +140,10 @@ static int on_line(void *arg, sbx_slice line, sbx_err *err) {
 /* Inside libcurl: what goes on from here to the user waits for the ready list there. */
 static int on_bytes(void *arg, sbx_slice bytes, sbx_err *err) {
   code_op *x = arg;
-  return sbx_lines_feed(&x->lines, bytes, err);
+  int rc = sbx_lines_feed(&x->lines, bytes, err);
+  if (rc == SBX_ETOOBIG)
+    sbx_err_append(err, "; have the code write large results to a file, and read that");
+  return rc;
 }
 
 static void take_status(code_op *x, const sbx_http *http) {
@@ -235,7 +238,9 @@ static int begin_request(sbx_buf *request, const sbx_exec_spec *spec, sbx_err *e
   if (request->error == SBX_OK)
     return SBX_OK;
   return sbx_err_set(err, request->error,
-                     request->error == SBX_ETOOBIG ? "the code is too large" : NULL);
+                     request->error == SBX_ETOOBIG
+                         ? "the code is too large; write it to a file and run that"
+                         : NULL);
 }
 
 /* The service takes one of the two. */

@@ -304,7 +304,8 @@ int sbx__e2b_command_make(sbx__e2b_command *command, const sbx_exec_spec *spec, 
     return SBX_OK;
   return sbx_err_set(err, command->request.error,
                      command->request.error == SBX_ETOOBIG
-                         ? "the argument list and the environment of the command are too large"
+                         ? "the argument list and the environment of the command are too large; "
+                           "pass long text through stdin or a file"
                          : NULL);
 }
 

@@ -271,8 +271,8 @@ typedef struct list_op {
 
 static int add_entry(list_op *l, sbx_slice path, uint64_t size, sbx_err *err) {
   if (l->out->count == l->max_entries)
-    return sbx_err_set(err, SBX_ETOOBIG, "e2b: list: there are more than %zu files",
-                       l->max_entries);
+    return sbx_err_set(err, SBX_ETOOBIG,
+                       "e2b: list: there are more than %zu files" SBX__LIST_ADVICE, l->max_entries);
   return sbx_listing_add(l->out, sbx_strndup(path.ptr, path.len), size, err);
 }
 

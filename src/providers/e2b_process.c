@@ -200,6 +200,8 @@ static int take_stream_end(process *p, const sbx_json *root, sbx_err *err) {
   sbx_err_append_remote(&p->refusal, name.len > 0 ? name : sbx_slice_str("unknown error"));
   sbx_err_append(&p->refusal, ": ");
   sbx_err_append_remote(&p->refusal, message);
+  if (what.code == SBX_EINVAL && sbx_slice_starts_with(message, sbx_slice_str("cwd ")))
+    sbx_err_append(&p->refusal, SBX__CWD_ADVICE);
   return SBX_OK;
 }
 

@@ -265,7 +265,8 @@ int sbx__command_make(sbx__command *command, const sbx_session *session, const s
   if (buf.error != SBX_OK) {
     rc = sbx_err_set(err, buf.error,
                      buf.error == SBX_ETOOBIG
-                         ? "the argument list and the environment of the command are too large"
+                         ? "the argument list and the environment of the command are too large; "
+                           "pass long text through stdin or a file"
                          : NULL);
     goto done;
   }

@@ -282,7 +282,8 @@ static void on_failed(local_exec *x) {
   x->status->tree_gone = true;
   switch ((sbx_guard_step)x->frame.detail) {
   case SBX_GUARD_STEP_CWD:
-    sbx_err_set(&err, SBX_EINVAL, "cannot enter the working directory: %s", strerror(error));
+    sbx_err_set(&err, SBX_EINVAL, "cannot enter the working directory: %s" SBX__CWD_ADVICE,
+                strerror(error));
     break;
   case SBX_GUARD_STEP_EXEC:
     if (error == E2BIG)

@@ -40,6 +40,8 @@ typedef struct target {
   mode_t mode; /* when it exists */
 } target;
 
+#define INSIDE_ADVICE "; give a path inside it, such as \"dir/file\""
+
 /* ---- errors --------------------------------------------------------------------------------- */
 
 static int refuse(sbx_err *err, int code, const char *verb, sbx_slice path, const char *why) {
@@ -56,8 +58,10 @@ int sbx__local_fail(sbx_err *err, const char *verb, const char *path, int error)
     return refuse(err, SBX_ENOTFOUND, verb, shown, "it does not exist");
   case EXDEV:
   case ELOOP:
-    return refuse(err, SBX_EPATH, verb, shown,
-                  "a symbolic link in it leads out of the workspace or nowhere");
+    return refuse(
+        err, SBX_EPATH, verb, shown,
+        "a symbolic link in it leads out of the workspace or nowhere; give a path without "
+        "that link");
   case ENOTDIR:
     return refuse(err, SBX_EINVAL, verb, shown, "a file stands where a directory is needed");
   case EISDIR:
@@ -121,9 +125,10 @@ static int clean(const sbx_local_root *root, const char *verb, sbx_slice path, c
   sbx_slice rest = path;
   size_t len = 0;
   if (has_control(path))
-    return refuse(err, SBX_EPATH, verb, path, "it has a control character");
+    return refuse(err, SBX_EPATH, verb, path, "it has a control character; give it another name");
   if (!strip_root(root, &rest))
-    return refuse(err, SBX_EPATH, verb, path, "it is outside of the workspace (path traversal)");
+    return refuse(err, SBX_EPATH, verb, path,
+                  "it is outside of the workspace (path traversal)" INSIDE_ADVICE);
   if (rest.len >= PATH_LIMIT)
     return refuse(err, SBX_EINVAL, verb, path, "the path is too long");
   out->is_dir = rest.len > 0 && rest.ptr[rest.len - 1] == '/';
@@ -134,7 +139,8 @@ static int clean(const sbx_local_root *root, const char *verb, sbx_slice path, c
       continue;
     if (sbx_slice_eq_str(part, "..")) {
       if (len == 0)
-        return refuse(err, SBX_EPATH, verb, path, "it leaves the workspace (path traversal)");
+        return refuse(err, SBX_EPATH, verb, path,
+                      "it leaves the workspace (path traversal)" INSIDE_ADVICE);
       len = without_last(out->text, len);
       continue;
     }
@@ -204,7 +210,14 @@ int sbx_local_fs_open_dir(const sbx_local_root *root, sbx_slice path, int *out, 
   if (rc != SBX_OK)
     return rc;
   *out = sbx__local_open(root, at.text, O_RDONLY | O_DIRECTORY, SBX__LOCAL_FOLLOW);
-  return *out >= 0 ? SBX_OK : fail_beneath(root, verb, at.text, errno, err);
+  if (*out >= 0)
+    return SBX_OK;
+  rc = fail_beneath(root, verb, at.text, errno, err);
+  if (rc == SBX_ENOTFOUND || rc == SBX_EINVAL) {
+    err->code = SBX_EINVAL;
+    sbx_err_append(err, SBX__CWD_ADVICE);
+  }
+  return err->code;
 }
 
 /* ---- read ----------------------------------------------------------------------------------- */

@@ -57,14 +57,18 @@ static int add_dir(lister *l, char *path) {
   l->dirs[l->dir_count++] = path;
   if (l->dirs_seen++ < MAX_DIRS)
     return SBX_OK;
-  return sbx_err_set(l->err, SBX_ETOOBIG, "the workspace has more than %d directories", MAX_DIRS);
+  return sbx_err_set(
+      l->err, SBX_ETOOBIG,
+      "the workspace has more than %d directories; list a part with a command such as find",
+      MAX_DIRS);
 }
 
 static int add_file(lister *l, char *path, uint64_t size) {
   int rc = sbx_listing_add(l->out, path, size, l->err);
   if (rc != SBX_OK || l->out->count <= l->max_entries)
     return rc;
-  return sbx_err_set(l->err, SBX_ETOOBIG, "the workspace has more than %zu files", l->max_entries);
+  return sbx_err_set(l->err, SBX_ETOOBIG, "the workspace has more than %zu files" SBX__LIST_ADVICE,
+                     l->max_entries);
 }
 
 static int read_entries(lister *l, const char *path, DIR *dir) {
@@ -93,7 +97,9 @@ static int read_dir(lister *l, const char *path) {
   if (dir == NULL && changed && strcmp(path, ".") != 0)
     return SBX_OK;
   if (dir == NULL && errno == ENAMETOOLONG)
-    return sbx_err_set(l->err, SBX_ETOOBIG, "the workspace has directories nested too deep");
+    return sbx_err_set(l->err, SBX_ETOOBIG,
+                       "the workspace has directories nested too deep; list a part with a command "
+                       "such as find");
   if (dir == NULL)
     return sbx__local_fail(l->err, list_verb, path, errno);
   int rc = read_entries(l, path, dir);

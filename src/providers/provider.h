@@ -19,6 +19,13 @@
 #include "core/op.h"
 #include "core/output.h"
 
+/* How the error of a working directory that is not there ends, at every provider. It is SBX_EINVAL:
+ * what is wrong is the caller's word for it, and nothing ran. */
+#define SBX__CWD_ADVICE "; make that directory first, or give `cwd` another one"
+
+/* The same of a listing that has more files than were asked for. */
+#define SBX__LIST_ADVICE "; raise `maxEntries`, or list a part with a command such as find"
+
 typedef struct sbx_config sbx_config;   /* each provider's own struct */
 typedef struct sbx_session sbx_session; /* each provider's own struct */
 

@@ -219,6 +219,19 @@ for (const provider of providers) {
       }
     });
 
+    for (const cwd of ["no such folder", "file"]) {
+      test(`D9 a working directory that is none (${cwd}): INVALID_ARG, nothing runs, and what to do`, async (t) => {
+        const sandbox = provider.world(t).make();
+        await sandbox.writeFile("file", "x");
+        const error = await rejection(sandbox.exec({ command: "touch ran", cwd }));
+        assert.equal(error.code, "ERR_SANDBOX_INVALID_ARG", error.message);
+        assert.deepEqual([error.retryable, error.mayHaveRun], [false, false]);
+        assert.ok(error.message.includes(cwd), error.message);
+        assert.match(error.message, /make that directory first, or give `cwd` another one; the command did not run/);
+        assert.equal(await sandbox.readFile("ran"), null);
+      });
+    }
+
     test("D9 arguments, directory and input have fields of their own", async (t) => {
       const sandbox = provider.world(t).make();
       const words = ["a  b", "$HOME", "'q\"", "*", ""];

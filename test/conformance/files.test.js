@@ -217,10 +217,19 @@ for (const provider of providers) {
           { path: "b/c", size: 3 },
         ],
       );
-      assert.equal(
-        (await rejection(sandbox.listFiles({ maxEntries: 1 }))).code,
-        "ERR_SANDBOX_TOO_LARGE",
-      );
+      const error = await rejection(sandbox.listFiles({ maxEntries: 1 }));
+      assert.equal(error.code, "ERR_SANDBOX_TOO_LARGE");
+      assert.match(error.message, /more than 1 files; raise `maxEntries`, or list a part with a command/);
+    });
+
+    test("D8 a file that is too large is refused with a way to get at it", async (t) => {
+      const sandbox = provider.world(t).make();
+      await sandbox.writeFile("f", "12345678");
+      for (const call of [() => sandbox.readFile("f", "utf8", { maxBytes: 7 }), () => sandbox.readBytes("f", { maxBytes: 7 })]) {
+        const error = await rejection(call());
+        assert.equal(error.code, "ERR_SANDBOX_TOO_LARGE");
+        assert.match(error.message, /7 bytes.*; pass a larger `maxBytes`, or read a part of it with a command/);
+      }
     });
 
     test("D8 what is written replaces what was there", async (t) => {

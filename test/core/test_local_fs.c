@@ -171,12 +171,12 @@ static void test_refuses_paths_that_leave(void **state) {
   static const char *const names[] = {"../x",        "a/../../x", "..",      "../ws-other/secret",
                                       "/etc/passwd", "/",         "a/../..", "/tmp"};
   for (size_t i = 0; i < sizeof names / sizeof *names; i++) {
-    assert_write_fails(f, names[i], SBX_EPATH, "traversal");
-    assert_read_fails(f, names[i], SBX_EPATH, "traversal");
+    assert_write_fails(f, names[i], SBX_EPATH, "(path traversal); give a path inside it");
+    assert_read_fails(f, names[i], SBX_EPATH, "(path traversal); give a path inside it");
   }
-  assert_read_fails(f, f->outside, SBX_EPATH, "traversal");
+  assert_read_fails(f, f->outside, SBX_EPATH, "(path traversal); give a path inside it");
   snprintf(absolute, sizeof absolute, "%s/../ws-other/secret", f->path);
-  assert_read_fails(f, absolute, SBX_EPATH, "traversal");
+  assert_read_fails(f, absolute, SBX_EPATH, "(path traversal); give a path inside it");
   assert_int_equal(entry_count(f->base_fd, "."), 1);
 }
 
@@ -400,8 +400,8 @@ static void test_opens_directories(void **state) {
   assert_int_equal(sbx_local_fs_open_dir(&f->root, sbx_slice_str("up"), &fd, &err), SBX_EPATH);
   assert_int_equal(sbx_local_fs_open_dir(&f->root, sbx_slice_str(".."), &fd, &err), SBX_EPATH);
   assert_int_equal(sbx_local_fs_open_dir(&f->root, sbx_slice_str("file"), &fd, &err), SBX_EINVAL);
-  assert_int_equal(sbx_local_fs_open_dir(&f->root, sbx_slice_str("no"), &fd, &err), SBX_ENOTFOUND);
-  assert_non_null(strstr(err.message, "\"no\""));
+  assert_int_equal(sbx_local_fs_open_dir(&f->root, sbx_slice_str("no"), &fd, &err), SBX_EINVAL);
+  assert_non_null(strstr(err.message, "\"no\": it does not exist" SBX__CWD_ADVICE));
 }
 
 /* ---- races ---- */
