@@ -10,6 +10,10 @@ type Message = { role: "user" | "tool"; content: string };
 type Answer = { call?: { name: string; args: SandboxToolArgs }; text?: string };
 
 const emulator = process.argv.includes("--emulator") ? await startEmulator() : undefined;
+if (!emulator && !process.env["DAYTONA_API_KEY"] && !process.env["DAYTONA_JWT_TOKEN"]) {
+  console.error("DAYTONA_API_KEY is not set. Without a key: npm run example examples/daytona-agent.ts -- --emulator");
+  process.exit(1);
+}
 
 const toolkit = new DaytonaSandboxToolkit({
   ...(emulator && { apiKey: emulator.apiKey, baseURL: emulator.apiUrl }),

@@ -27,6 +27,10 @@ const script: [thought: string, tool: string, args: SandboxToolArgs][] = [
 ];
 
 const emulator = process.argv.includes("--emulator") ? await startEmulator() : undefined;
+if (!emulator && !process.env["E2B_API_KEY"]) {
+  console.error("E2B_API_KEY is not set. Without a key: npm run example examples/e2b-agent.ts -- --emulator");
+  process.exit(1);
+}
 // Nothing is created before the first tool call; close() deletes the sandbox.
 const toolkit = new E2BSandboxToolkit({ lifetimeSeconds: 120, ...emulator?.options });
 try {

@@ -1,13 +1,17 @@
 // One agent with two places to run code: E2B and Daytona. Eight tools, eight names, two sandboxes; the
 // model chooses, and what it writes in one place is not in the other.
 //
-//   E2B_API_KEY=... DAYTONA_API_KEY=... node examples/two-providers.js
-//   node examples/two-providers.js --emulator      no accounts: loopback servers of the tests
+//   E2B_API_KEY=... DAYTONA_API_KEY=... npm run example examples/two-providers.js
+//   npm run example examples/two-providers.js -- --emulator      no accounts: loopback servers of the tests
 import {
   DaytonaSandboxToolkit, E2BSandboxToolkit, collectToolkitTools, describeToolLibrary,
 } from "cloudsandbox";
 
 const emulators = process.argv.includes("--emulator") ? await startEmulators() : undefined;
+if (!emulators && !(process.env.E2B_API_KEY && process.env.DAYTONA_API_KEY)) {
+  console.error("E2B_API_KEY or DAYTONA_API_KEY is not set. Without keys: npm run example examples/two-providers.js -- --emulator");
+  process.exit(1);
+}
 
 const toolkits = [
   new E2BSandboxToolkit(emulators?.e2bOptions),

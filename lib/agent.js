@@ -17,8 +17,11 @@ import {
   checkNames,
   checkNumber,
   checkString,
+  detached,
+  inspectKey,
   invalid,
   reading,
+  shownAs,
 } from "./options.js";
 import { takesMaxBytes } from "./sandbox.js";
 import { checkSandbox } from "./toolkit.js";
@@ -31,6 +34,25 @@ import { LocalWorkspace, RemoteWorkspace, checkTree } from "./workspace.js";
 /** @import { Manifest } from "./workspace.js" */
 
 const AGENT_OPTIONS = ["backend", "remote", "workspace", "inheritEnv", "maxOutputBytes"];
+const MANIFEST_OPTIONS = ["files", "gitClones", "env"];
+const MANIFEST_ONLY = { names: MANIFEST_OPTIONS, words: "it goes into `workspace`, as in workspace: { files: [...] }" };
+
+/**
+ * Whether a value is an agent itself, and no Proxy of one.
+ *
+ * @type {(value: unknown) => boolean}
+ */
+let isAgent;
+
+/**
+ * Throws unless the method was called on an agent.
+ *
+ * @param {unknown} self
+ * @param {string} method
+ */
+function checkSelf(self, method) {
+  if (!isAgent(self)) throw detached(method, "agent");
+}
 
 export class SandboxAgent {
   /** @type {(manifest: Manifest) => LocalWorkspace | RemoteWorkspace} */
@@ -63,9 +85,13 @@ export class SandboxAgent {
    */
   #closingLater;
 
+  static {
+    isAgent = (value) => typeof value === "object" && value !== null && #state in value;
+  }
+
   /** @param {SandboxAgentConfig} config */
   constructor(config) {
-    const given = checkNames(config, AGENT_OPTIONS, "SandboxAgent");
+    const given = checkNames(config, AGENT_OPTIONS, "SandboxAgent", MANIFEST_ONLY);
     const { providerId, make } = workspaceMaker(/** @type {any} */ (given));
     this.#providerId = providerId;
     this.#isLocal = given.backend === "unix-local";
@@ -98,17 +124,20 @@ export class SandboxAgent {
 
   /** @returns {Promise<void>} */
   start() {
+    if (!isAgent(this)) return Promise.reject(detached("start", "agent"));
     return this.#closingLater ? Promise.reject(closedError()) : this.#start();
   }
 
   /** @param {string} code @param {SandboxRunOptions} [options] */
   async run(code, options) {
+    checkSelf(this, "run");
     const workspace = await this.#current();
     return workspace.run(code, options);
   }
 
   /** @param {string} command @param {SandboxRunOptions} [options] */
   async shell(command, options) {
+    checkSelf(this, "shell");
     const workspace = await this.#current();
     return workspace.shell(command, options);
   }
@@ -120,18 +149,21 @@ export class SandboxAgent {
    * @param {SandboxCallOptions} [options]
    */
   async writeFile(path, contents, encoding = "utf8", options = undefined) {
+    checkSelf(this, "writeFile");
     const workspace = await this.#current();
     await workspace.writeFile(path, contents, encoding, options);
   }
 
   /** @param {string} path @param {FileEncoding} [encoding] @param {SandboxReadOptions} [options] */
   async readFile(path, encoding = "utf8", options = undefined) {
+    checkSelf(this, "readFile");
     const workspace = await this.#current();
     return workspace.readFile(path, encoding, options);
   }
 
   /** @returns {Promise<WorkspaceSnapshot>} */
   async snapshot() {
+    checkSelf(this, "snapshot");
     const workspace = await this.#current();
     const files = await workspace.snapshotFiles();
     return { takenAt: Date.now(), files, env: { ...workspace.manifest.env } };
@@ -139,6 +171,7 @@ export class SandboxAgent {
 
   /** @param {Pick<WorkspaceSnapshot, "files"> & Partial<WorkspaceSnapshot>} snapshot */
   async resume(snapshot) {
+    checkSelf(this, "resume");
     if (this.#resuming) {
       throw new SandboxError("SandboxAgent: another resume() is running; wait for it", {
         code: "ERR_SANDBOX_CONFLICT",
@@ -155,6 +188,7 @@ export class SandboxAgent {
 
   /** @returns {Promise<void>} */
   close() {
+    if (!isAgent(this)) return Promise.reject(detached("close", "agent"));
     if (!this.#resuming) return this.#close();
     this.#closingLater ??= this.#resuming
       .catch(() => {})
@@ -167,6 +201,18 @@ export class SandboxAgent {
 
   [asyncDispose]() {
     return this.close();
+  }
+
+  /**
+   * What console.log() shows: neither an option nor what is in the workspace.
+   *
+   * @param {number} depth
+   * @param {object} options
+   * @param {(value: unknown, options: object) => string} inspect
+   */
+  [inspectKey](depth, options, inspect) {
+    if (!isAgent(this)) return "[SandboxAgent]";
+    return shownAs(this, { providerId: this.providerId, state: this.#state }, depth, options, inspect);
   }
 
   /** The workspace for a call, once it is ready. */
@@ -320,7 +366,7 @@ function refuseGiven(options, words) {
  * @returns {Manifest}
  */
 function checkManifest(manifest, name = "workspace") {
-  const { files = [], gitClones = [], env = {} } = checkNames(manifest, ["files", "gitClones", "env"], name);
+  const { files = [], gitClones = [], env = {} } = checkNames(manifest, MANIFEST_OPTIONS, name);
   return {
     files: checkList(files, `${name}.files`, ["path", "contents", "encoding"], checkFile),
     gitClones: checkList(gitClones, `${name}.gitClones`, ["repo", "path", "ref"], checkClone),

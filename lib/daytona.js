@@ -4,10 +4,10 @@
 // by it again.
 import {
   REMOTE_OPTIONS, checkBoolean, checkEnvObject, checkItems, checkNames, checkString, checkTexts,
-  checkWord, given, invalid, missingKey, networkOptions, refuseVendorOptions, secretOrEnv,
-  textOrEnv, wholeOrNone,
+  checkWord, given, invalid, missingKey, networkOptions, ownedOption, refuseVendorOptions,
+  secretOrEnv, textOrEnv, wholeOrNone,
 } from "./options.js";
-import { COMMON_OPTIONS, EXEC_ONLY, EXEC_OPTIONS, NativeSandbox, RUN_OPTIONS } from "./sandbox.js";
+import { CALL_ONLY, COMMON_OPTIONS, EXEC_ONLY, EXEC_OPTIONS, NativeSandbox, RUN_OPTIONS, checkSelf } from "./sandbox.js";
 
 /** @import { DaytonaSandboxOptions, ExecResult, SandboxRunOptions } from "../types/index.js" */
 
@@ -36,7 +36,7 @@ export class DaytonaSandbox extends NativeSandbox {
   /** @param {DaytonaSandboxOptions} [options] @param {string} [where] what messages call this class */
   constructor(options, where = "DaytonaSandbox") {
     refuseVendorOptions(options, where);
-    const own = checkNames(options, DAYTONA_OPTIONS, where);
+    const own = checkNames(options, DAYTONA_OPTIONS, where, CALL_ONLY);
     const language = checkWord(own.language ?? "python", ["python", "node"], "language");
     const anyLanguage = checkBoolean(own.allowAnyLanguage ?? false, "allowAnyLanguage");
     const other = language === "python" ? "node" : "python";
@@ -58,6 +58,7 @@ export class DaytonaSandbox extends NativeSandbox {
    * @param {SandboxRunOptions} [options] language: the one that the sandbox was made for, or "shell"
    */
   async run(code, options) {
+    checkSelf(this, "run");
     const checked = checkNames(options, RUN_OPTIONS, "run", EXEC_ONLY);
     this.#checkLanguage(checked.language);
     return super.run(code, checked);
@@ -70,6 +71,7 @@ export class DaytonaSandbox extends NativeSandbox {
    * @returns {Promise<ExecResult<any>>}
    */
   async exec(spec) {
+    checkSelf(this, "exec");
     if (spec === undefined) return super.exec(spec);
     const checked = checkNames(spec, EXEC_OPTIONS, "exec");
     if (checked.code === undefined) return super.exec(checked);
@@ -102,7 +104,8 @@ function ownOptions(options, language) {
     target: textOrEnv(options.target, "target", ["DAYTONA_TARGET"]),
     language: language === "node" ? "javascript" : "python",
     ...given(options, ["toolboxUrl", "workspace", "sandboxId", "snapshot", "image", "user"], checkString),
-    ...given(options, ["owned", "networkBlockAll", "public"], checkBoolean),
+    ...given(options, ["networkBlockAll", "public"], checkBoolean),
+    ...ownedOption(options),
     ...(options.env !== undefined && { env: checkEnvObject(options.env) }),
     labels: options.labels === undefined ? undefined : checkTexts(options.labels, "labels"),
     cpu: wholeOrNone(options.cpu, "cpu", 1, MAX_RESOURCE),

@@ -1,17 +1,16 @@
 // E2BSandbox: a sandbox at E2B.
 //
 // Invariant: a key is checked here without ever being shown, and then handed to the core alone.
-import { captureSite } from "./errors.js";
 import {
   REMOTE_OPTIONS, checkBoolean, checkEnvObject, checkInteger, checkItems, checkNames, checkString,
-  checkTexts, given, invalid, kindOf, missingKey, networkOptions, reading, refuseVendorOptions,
+  checkTexts, given, invalid, kindOf, missingKey, networkOptions, ownedOption, reading, refuseVendorOptions,
   secretOrEnv, textOrEnv, wholeOrNone,
 } from "./options.js";
-import { COMMON_OPTIONS, NativeSandbox, RUN_OPTIONS, control, signalOf } from "./sandbox.js";
+import { CALL_ONLY, COMMON_OPTIONS, NativeSandbox, RUN_OPTIONS, control, signalOf, siteOf } from "./sandbox.js";
 
 /** @import { E2BNetwork, E2BSandboxOptions, SandboxCallOptions } from "../types/index.js" */
 
-const FLAGS = Object.freeze(["secure", "allowInternetAccess", "autoPause", "autoResume", "owned", "interpreter"]);
+const FLAGS = Object.freeze(["secure", "allowInternetAccess", "autoPause", "autoResume", "interpreter"]);
 const MAPS = Object.freeze(["metadata", "headers"]);
 /** Addresses, and the variables that stand for them when they are left out. */
 const ADDRESSES = Object.freeze(
@@ -22,7 +21,7 @@ const ADDRESSES = Object.freeze(
   ]),
 );
 const E2B_OPTIONS = Object.freeze([
-  ...COMMON_OPTIONS, ...REMOTE_OPTIONS, ...FLAGS, ...MAPS, "domain", "sandboxUrl", "debug", "template", "sandboxId",
+  ...COMMON_OPTIONS, ...REMOTE_OPTIONS, ...FLAGS, ...MAPS, "domain", "sandboxUrl", "debug", "template", "sandboxId", "owned",
   "lifetimeSeconds", "env", "network",
 ]);
 const NETWORK_OPTIONS = Object.freeze([
@@ -39,7 +38,7 @@ export class E2BSandbox extends NativeSandbox {
   /** @param {E2BSandboxOptions} [options] @param {string} [where] what messages call this class */
   constructor(options, where = "E2BSandbox") {
     refuseVendorOptions(options, where);
-    const checked = checkNames(options, E2B_OPTIONS, where);
+    const checked = checkNames(options, E2B_OPTIONS, where, CALL_ONLY);
     super({ provider: "e2b", providerId: "e2b", options: checked, own: ownOptions(checked), runOptions: E2B_RUN_OPTIONS });
   }
 
@@ -51,7 +50,7 @@ export class E2BSandbox extends NativeSandbox {
    * @returns {Promise<void>}
    */
   async setLifetime(seconds, options) {
-    const site = captureSite(E2BSandbox.prototype.setLifetime);
+    const site = siteOf(this, E2BSandbox.prototype.setLifetime);
     checkInteger(seconds, "seconds", 1, MAX_LIFETIME_SECONDS);
     return this[control]("lifetime", seconds, signalOf(options, "setLifetime"), site);
   }
@@ -63,7 +62,7 @@ export class E2BSandbox extends NativeSandbox {
    * @returns {Promise<void>}
    */
   async pause(options) {
-    const site = captureSite(E2BSandbox.prototype.pause);
+    const site = siteOf(this, E2BSandbox.prototype.pause);
     return this[control]("pause", 0, signalOf(options, "pause"), site);
   }
 
@@ -75,7 +74,7 @@ export class E2BSandbox extends NativeSandbox {
    * @returns {Promise<void>}
    */
   async resume(options) {
-    const site = captureSite(E2BSandbox.prototype.resume);
+    const site = siteOf(this, E2BSandbox.prototype.resume);
     const { lifetimeSeconds, signal } = checkNames(options, RESUME_OPTIONS, "resume");
     const seconds = wholeOrNone(lifetimeSeconds, "lifetimeSeconds", 1, MAX_LIFETIME_SECONDS) ?? 0;
     return this[control]("resume", seconds, signalOf({ signal }, "resume"), site);
@@ -107,6 +106,7 @@ function ownOptions(options) {
     lifetimeSeconds: wholeOrNone(options.lifetimeSeconds, "lifetimeSeconds", 1, MAX_LIFETIME_SECONDS),
     ...given(options, ["template", "sandboxId"], checkString),
     ...given(options, FLAGS, checkBoolean),
+    ...ownedOption(options),
     ...given(options, MAPS, checkTexts),
     ...(env !== undefined && { env: checkEnvObject(env) }),
     ...(network !== undefined && { network: checkNetwork(network) }),

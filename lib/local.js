@@ -4,7 +4,7 @@ import { guardPath } from "./native.js";
 import {
   checkBoolean, checkEnvNames, checkEnvObject, checkNames, checkNumber, checkString, checkWord, invalid,
 } from "./options.js";
-import { COMMON_OPTIONS, NativeSandbox } from "./sandbox.js";
+import { CALL_ONLY, COMMON_OPTIONS, NativeSandbox } from "./sandbox.js";
 
 const { fileURLToPath } = process.getBuiltinModule("node:url");
 
@@ -32,7 +32,7 @@ export class LocalSandbox extends NativeSandbox {
         code: "ERR_SANDBOX_UNSUPPORTED",
       });
     }
-    const given = checkNames(options, LOCAL_OPTIONS, where);
+    const given = checkNames(options, LOCAL_OPTIONS, where, CALL_ONLY);
     const knowing = checkIsolation(given);
     super({ provider: "local", providerId: "unix-local", options: given, own: ownOptions(given) });
     if (!knowing) warnOnce();

@@ -123,7 +123,7 @@ function missingBinary(cause) {
       "   Fedora          dnf install gcc gcc-c++ make python3 pkgconf libcurl-devel cjson-devel\n" +
       "   Alpine          apk add build-base python3 pkgconf curl-dev cjson-dev linux-headers\n" +
       "   macOS           xcode-select --install && brew install pkgconf cjson\n" +
-      "2. Run: npm rebuild cloudsandbox\n" +
+      "2. Run: npm rebuild cloudsandbox   (in a clone of its repository: npm ci)\n" +
       "   If npm was told to ignore install scripts, add --ignore-scripts=false.\n" +
       "3. With a bundler, mark cloudsandbox as external, so that its files stay together.",
     { code: "ERR_SANDBOX_MISSING_BINARY", cause },

@@ -23,6 +23,36 @@ export const DEFAULT_OUTPUT_BYTES = 1048576;
  */
 export const asyncDispose = /** @type {any} */ (Symbol.asyncDispose ?? Symbol.for("nodejs.asyncDispose"));
 
+/** What console.log() calls for the text of an object. */
+export const inspectKey = Symbol.for("nodejs.util.inspect.custom");
+
+/**
+ * An object's text for console.log(): its class, and some members.
+ *
+ * @param {object} object
+ * @param {Record<string, unknown>} members
+ * @param {number} depth
+ * @param {object} options
+ * @param {(value: unknown, options: object) => string} inspect
+ */
+export function shownAs(object, members, depth, options, inspect) {
+  const { name } = object.constructor;
+  return depth < 0 ? `[${name}]` : `${name} ${inspect(members, options)}`;
+}
+
+/**
+ * The error of a method that was taken off its object, as in `const { run } = sandbox`.
+ *
+ * @param {string} method
+ * @param {string} object
+ */
+export function detached(method, object) {
+  return invalid(
+    `${method}() was called without its ${object}, and did nothing: write ${object}.${method}(...), ` +
+      `or pass on (...args) => ${object}.${method}(...args)`,
+  );
+}
+
 /**
  * @param {string} message
  * @returns {SandboxError}
@@ -79,10 +109,7 @@ export function checkNames(options, allowed, where, elsewhere) {
   const passed = checkObject(options, where);
   for (const name of reading(`${where}: the options`, () => Object.keys(passed))) {
     if (allowed.includes(name)) continue;
-    const near = nearest(name, allowed);
-    let advice = near ? `did you mean \`${near}\`?` : `the options are ${allowed.join(", ")}`;
-    if (elsewhere?.names.includes(name)) advice = elsewhere.words;
-    throw invalid(`${where}: there is no option \`${name.slice(0, 60)}\`; ${advice}`);
+    throw invalid(`${where}: there is no option \`${name.slice(0, 60)}\`; ${optionAdvice(name, allowed, elsewhere)}`);
   }
   /** @type {Record<string, any>} */
   const copy = {};
@@ -154,7 +181,7 @@ export function checkFunction(value, name) {
 export function checkWord(value, words, name) {
   if (words.includes(/** @type {T} */ (value))) return /** @type {T} */ (value);
   const list = words.map((word) => JSON.stringify(word)).join(", ");
-  throw invalid(`Unsupported \`${name}\`: it must be one of ${list}`);
+  throw invalid(`Unsupported \`${name}\`: it must be one of ${list}${wordAdvice(value, words)}`);
 }
 
 /**
@@ -270,8 +297,9 @@ function checkEnvName(key, name) {
 export function checkEncoding(value) {
   if (value === undefined || value === "utf8") return "utf8";
   if (value === "base64") return "base64";
-  const hint = value === "buffer" ? "; for bytes, call readBytes()" : "";
   const place = typeof value === "object" ? '; options come behind it, as in readFile(path, "utf8", { maxBytes })' : "";
+  const isBytes = meantWord(value, ["buffer"]) !== undefined;
+  const hint = isBytes ? "; for bytes, call readBytes(), or writeFile() with a Uint8Array" : wordAdvice(value, ["utf8", "base64"]);
   throw invalid(`\`encoding\` must be "utf8" or "base64"${hint}${place}`);
 }
 
@@ -376,48 +404,156 @@ export function kindOf(value) {
   return type === "object" ? "an object" : `a ${type}`;
 }
 
-/**
- * What others call an option, without capitals, "_" and "-"; the first of the names that is allowed is
- * meant.
- *
- * @type {[string, string[]][]}
- */
-const SYNONYMS = [
-  ["timeout timeoutseconds timeoutms timeoutsec timelimit limit maxtime deadline", ["timeoutSeconds", "defaultTimeoutSeconds"]],
-  ["starttimeout createtimeout", ["startTimeoutSeconds"]],
-  ["killtimeout graceperiod", ["killGraceSeconds"]],
-  ["lifetime ttl", ["lifetimeSeconds"]],
-  ["lang interpreter runtime", ["language"]],
-  ["dir directory folder path root cwd workdir workingdirectory", ["cwd", "workspace", "path"]],
-  ["tmp tmpdir temp", ["tempDir"]],
-  ["envs environment variables vars envvars", ["env"]],
-  ["abortsignal abort cancel", ["signal"]],
-  ["maxbuffer maxoutput outputlimit maxbytes", ["maxOutputBytes"]],
-  ["input", ["stdin"]],
-  ["cmd shell script", ["command", "code"]],
-  ["args arguments", ["argv"]],
-  ["content data text body", ["contents"]],
-  ["filename file", ["path", "files"]],
-  ["url git", ["repo", "baseURL"]],
-  ["branch tag commit", ["ref"]],
-  ["clones repos repositories", ["gitClones"]],
-  ["key token apitoken", ["apiKey"]],
-  ["endpoint apiurl", ["baseURL"]],
-  ["sandbox", ["remote"]],
-];
+// ---- what was meant ------------------------------------------------------------------------------
+//
+// The one place that knows what others call things: other words, other systems, and the SDKs of E2B and
+// Daytona. The tables are functions, so that only a mistake pays for them.
 
 /**
- * The allowed name that a misspelt one probably means: another word for it, a few letters different, or
- * a part of it.
+ * Options: other names, without capitals, "_" and "-"; then those here of which the allowed ones are
+ * meant; then an option by which the only class is known that the row is for.
+ *
+ * @returns {[others: string, meant: string, only?: string][]}
+ */
+function otherNames() {
+  return [
+    ["timeout timeoutseconds timeoutms timeoutsec timeoutsecs timelimit limit maxtime deadline defaulttimeout defaulttimeoutms defaulttimeoutseconds exectimeout", "timeoutSeconds defaultTimeoutSeconds"],
+    ["timeout timeoutms lifetime lifetimems ttl endat", "lifetimeSeconds"],
+    ["starttimeout createtimeout requesttimeout requesttimeoutms", "startTimeoutSeconds"],
+    ["killtimeout graceperiod", "killGraceSeconds"],
+    ["lang interpreter runtime kernel", "language"],
+    ["dir directory folder path root cwd workdir workingdir workingdirectory", "cwd path"],
+    ["dir directory folder path root cwd workdir workingdir workingdirectory", "workspace", "tempDir"],
+    ["tmp tmpdir temp", "tempDir"],
+    ["envs environment variables vars envvars environmentvariables", "env"],
+    ["abortsignal abort cancel", "signal"],
+    ["maxbuffer maxoutput outputlimit maxbytes", "maxOutputBytes maxBytes"],
+    ["input", "stdin"],
+    ["cmd shell script", "command code"],
+    ["args arguments", "argv"],
+    ["content data text body", "contents"],
+    ["filename file filepath", "path files"],
+    ["manifest", "workspace", "backend"],
+    ["url git", "repo baseURL"],
+    ["branch tag commit", "ref"],
+    ["clones repos repositories", "gitClones"],
+    ["key token apitoken accesstoken", "apiKey"],
+    ["endpoint apiurl serverurl host", "baseURL"],
+    ["sandbox", "remote"],
+    ["id", "sandboxId"],
+    ["image templateid alias", "template"],
+    ["lifecycle ontimeout", "autoPause autoResume"],
+    ["internet internetaccess", "allowInternetAccess"],
+    ["template dockerfile snapshotid", "snapshot image"],
+    ["name sandboxname", "workspace", "autoStopMinutes"],
+    ["autostop autostopinterval", "autoStopMinutes"],
+    ["autoarchive autoarchiveinterval", "autoArchiveMinutes"],
+    ["autodelete autodeleteinterval", "autoDeleteMinutes"],
+    ["resources", "cpu memory disk"],
+    ["cpus cores", "cpu"],
+    ["ram", "memory"],
+    ["osuser username", "user"],
+    ["jwt", "jwtToken"],
+    ["region", "target"],
+    ["metadata", "labels"],
+    ["labels", "metadata"],
+  ];
+}
+
+/**
+ * Words: other spellings, without capitals, "_" and "-"; then the word here, where
+ * that is allowed; and what has to be known besides.
+ *
+ * @returns {[others: string, meant: string, more?: string][]}
+ */
+function otherWords() {
+  return [
+    ["javascript js nodejs mjs cjs", "node"],
+    ["typescript ts tsx", "node", "it runs JavaScript, so take the types away first"],
+    ["py python3 python2 ipython", "python"],
+    ["bash sh zsh shellscript binsh", "shell"],
+    ["utf8 text string ascii", "utf8"],
+    ["b64", "base64"],
+    ["binary bytes buffer uint8array arraybuffer latin1 raw", "buffer"],
+  ];
+}
+
+/**
+ * @param {string} name of an option that is not there
+ * @param {readonly string[]} allowed
+ * @param {{ names: readonly string[], words: string }} [elsewhere]
+ */
+function optionAdvice(name, allowed, elsewhere) {
+  const exact = elsewhere?.names.includes(name) && !synonyms(name, allowed).length;
+  const near = exact ? undefined : meantName(name, allowed);
+  if (near) return `did you mean ${near}`;
+  const there = elsewhere && (exact ? name : synonyms(name, elsewhere.names)[0]);
+  if (there) return there === name ? elsewhere.words : `${elsewhere.words}, as \`${there}\``;
+  return `the options are ${allowed.join(", ")}`;
+}
+
+/**
+ * The allowed names that a wrong one probably means, as the end of a question: other words for it, a few
+ * letters different, or a part of it.
+ *
+ * @param {string} name
+ * @param {readonly string[]} allowed
+ * @returns {string | undefined}
+ */
+export function meantName(name, allowed) {
+  const known = synonyms(name, allowed);
+  const meant = known.length > 0 ? known : nearest(plainName(name), allowed);
+  if (meant.length === 0) return undefined;
+  const shown = meant.map((it) => `\`${it}\``);
+  const last = shown.pop();
+  const units = /m(s|illis|illiseconds)$/i.test(name) && meant[0].endsWith("Seconds") ? " It counts seconds, not milliseconds." : "";
+  return `${shown.length > 0 ? `${shown.join(", ")} or ` : ""}${last}?${units}`;
+}
+
+/**
+ * What a wrong word probably means, as the end of a sentence. Only words of the tables are shown.
+ *
+ * @param {unknown} value
+ * @param {readonly unknown[]} allowed
+ */
+export function wordAdvice(value, allowed) {
+  const { word, more } = meantWord(value, allowed) ?? {};
+  if (word === undefined) return "";
+  return `; did you mean ${JSON.stringify(word)}?${more ? ` (${more})` : ""}`;
+}
+
+/**
+ * @param {unknown} value
+ * @param {readonly unknown[]} allowed
+ * @returns {{ word: string, more?: string } | undefined}
+ */
+export function meantWord(value, allowed) {
+  if (typeof value !== "string") return undefined;
+  const plain = plainName(value);
+  const row = otherWords().find(([others, meant]) => allowed.includes(meant) && others.split(" ").includes(plain));
+  if (row) return row[2] ? { word: row[1], more: row[2] } : { word: row[1] };
+  const word = allowed.find((it) => typeof it === "string" && plainName(it) === plain);
+  return word === undefined ? undefined : { word: /** @type {string} */ (word) };
+}
+
+/**
+ * The allowed names that the table has for another one.
  *
  * @param {string} name
  * @param {readonly string[]} allowed
  */
-function nearest(name, allowed) {
+function synonyms(name, allowed) {
   const plain = plainName(name);
-  const known = SYNONYMS.filter(([words]) => words.split(" ").includes(plain)).flatMap(([, names]) => names);
-  const meant = known.find((candidate) => allowed.includes(candidate));
-  if (meant) return meant;
+  const rows = otherNames().filter(([others, , only]) => others.split(" ").includes(plain) && (!only || allowed.includes(only)));
+  const meant = rows.flatMap(([, names]) => names.split(" ")).filter((it) => allowed.includes(it));
+  return [...new Set(meant)].slice(0, 3);
+}
+
+/**
+ * @param {string} plain
+ * @param {readonly string[]} allowed
+ */
+function nearest(plain, allowed) {
   let best;
   let bestDistance = 4;
   for (const candidate of allowed) {
@@ -425,7 +561,8 @@ function nearest(name, allowed) {
     const distance = editDistance(plain, plainName(candidate));
     if (distance <= limit && distance < bestDistance) [best, bestDistance] = [candidate, distance];
   }
-  return best ?? allowed.find((candidate) => shareStart(plain, plainName(candidate)));
+  best ??= allowed.find((candidate) => shareStart(plain, plainName(candidate)));
+  return best === undefined ? [] : [best];
 }
 
 /** @param {string} name */
@@ -497,6 +634,21 @@ export function missingKey(provider, text) {
     code: "ERR_SANDBOX_MISSING_KEY",
     provider,
   });
+}
+
+/**
+ * `owned`, which says something of an existing sandbox only.
+ *
+ * @param {Record<string, any>} options
+ */
+export function ownedOption({ owned, sandboxId }) {
+  if (owned === undefined) return {};
+  checkBoolean(owned, "owned");
+  if (sandboxId !== undefined) return { owned };
+  throw invalid(
+    "`owned` goes with `sandboxId`, an existing sandbox that close() is to delete: give both, or leave `owned` out. " +
+      "A sandbox that is created here is always deleted by close()",
+  );
 }
 
 /**

@@ -8,7 +8,8 @@ import { native } from "./native.js";
 import {
   DEFAULT_OUTPUT_BYTES, MAX_EXEC_TIMEOUT_SECONDS, MAX_OUTPUT_BYTES, asyncDispose, bytesOf, checkBase64, checkBoolean,
   checkContents, checkEncoding, checkEnv, checkFunction, checkInteger, checkItems, checkMaxOutputBytes, checkNames,
-  checkSignal, checkString, checkTimeoutSeconds, checkWord, invalid, kindOf,
+  checkSignal, checkString, checkTimeoutSeconds, checkWord, detached, inspectKey, invalid, kindOf, meantWord,
+  shownAs,
 } from "./options.js";
 
 const { AsyncResource } = process.getBuiltinModule("node:async_hooks");
@@ -37,7 +38,12 @@ const MAX_READ_BYTES = 2 ** 31;
 /** Bytes that fit into one string: as UTF-8, and as base64, which has four characters for three. */
 const MAX_TEXT_BYTES = constants.MAX_STRING_LENGTH;
 const MAX_BASE64_BYTES = Math.floor(constants.MAX_STRING_LENGTH / 4) * 3;
+/** How to get at a file that has more bytes than are allowed; and at one that no string can hold. */
+export const LARGER_FILE = "; pass a larger `maxBytes`, or read a part of it with a command such as `head -c 20000`";
+const LARGER_TEXT = "; call readBytes(), or read a part of it with a command such as `head -c 20000`";
 export const EXEC_ONLY = Object.freeze({ names: EXEC_OPTIONS, words: "exec() takes it" });
+/** The same for what is given to a constructor. */
+export const CALL_ONLY = Object.freeze({ names: EXEC_OPTIONS, words: "it is given with each call: exec() takes it" });
 const READ_OPTIONS = Object.freeze(["maxBytes", "signal"]);
 const LIST_OPTIONS = Object.freeze(["maxEntries", "signal"]);
 
@@ -84,6 +90,34 @@ const NOTHING = Object.freeze({ bytes: Buffer.alloc(0), dropped: 0, tailAt: 0 })
  */
 
 /**
+ * Whether a value is a sandbox of these classes itself, and no Proxy of one.
+ *
+ * @type {(value: unknown) => boolean}
+ */
+let isSandbox;
+
+/**
+ * Throws unless the method was called on a sandbox.
+ *
+ * @param {unknown} self
+ * @param {string} method
+ */
+export function checkSelf(self, method) {
+  if (!isSandbox(self)) throw detached(method, "sandbox");
+}
+
+/**
+ * The call sites above `method`, which must have been called on a sandbox.
+ *
+ * @param {unknown} self
+ * @param {Function} method
+ */
+export function siteOf(self, method) {
+  checkSelf(self, method.name);
+  return captureSite(method);
+}
+
+/**
  * Base of the provider classes; not exported by the package.
  *
  * @implements {CloudSandbox}
@@ -98,6 +132,11 @@ export class NativeSandbox {
   #lastCall = 0;
   /** @type {Promise<void> | undefined} */
   #closing;
+  #isClosed = false;
+
+  static {
+    isSandbox = (value) => typeof value === "object" && value !== null && #handle in value;
+  }
 
   /**
    * No I/O; nothing is created until it is needed.
@@ -153,7 +192,7 @@ export class NativeSandbox {
    * @returns {Promise<void>}
    */
   async start(options) {
-    const site = captureSite(NativeSandbox.prototype.start);
+    const site = siteOf(this, NativeSandbox.prototype.start);
     const signal = signalOf(options, "start");
     return this.#call(site, signal, (id) => this.#handle.start(id));
   }
@@ -166,7 +205,7 @@ export class NativeSandbox {
    * @returns {Promise<SandboxRunResult & { exitCode: number }>}
    */
   async run(code, options) {
-    const site = captureSite(NativeSandbox.prototype.run);
+    const site = siteOf(this, NativeSandbox.prototype.run);
     const given = checkNames(options, this.#runOptions, "run", EXEC_ONLY);
     const { language = this.#languages[0], context } = given;
     checkWord(language, this.#languages, "language");
@@ -184,7 +223,7 @@ export class NativeSandbox {
    * @returns {Promise<SandboxRunResult & { exitCode: number }>}
    */
   async shell(command, options) {
-    const site = captureSite(NativeSandbox.prototype.shell);
+    const site = siteOf(this, NativeSandbox.prototype.shell);
     const given = checkNames(options, RUN_OPTIONS, "shell", EXEC_ONLY);
     return this.#port("shell", checkString(command, "command"), given, site);
   }
@@ -197,7 +236,8 @@ export class NativeSandbox {
    * @returns {Promise<ExecResult<any>>}
    */
   async exec(spec) {
-    return this[execWithin](spec, EXEC_BOUNDS, captureSite(NativeSandbox.prototype.exec));
+    const site = siteOf(this, NativeSandbox.prototype.exec);
+    return this[execWithin](spec, EXEC_BOUNDS, site);
   }
 
   /**
@@ -231,7 +271,7 @@ export class NativeSandbox {
    * @returns {Promise<void>}
    */
   async writeFile(path, contents, encoding, options) {
-    const site = captureSite(NativeSandbox.prototype.writeFile);
+    const site = siteOf(this, NativeSandbox.prototype.writeFile);
     checkString(path, "path");
     const isBase64 = checkEncoding(encoding) === "base64";
     if (isBase64 && bytesOf(contents)) throw invalid("leave out the `encoding` when `contents` are bytes");
@@ -254,7 +294,7 @@ export class NativeSandbox {
    * @returns {Promise<string | null>}
    */
   async readFile(path, encoding, options) {
-    const site = captureSite(NativeSandbox.prototype.readFile);
+    const site = siteOf(this, NativeSandbox.prototype.readFile);
     const isBase64 = checkEncoding(encoding) === "base64";
     const most = isBase64 ? MAX_BASE64_BYTES : MAX_TEXT_BYTES;
     const bytes = await this.#read(path, options, "readFile", most, site);
@@ -271,7 +311,7 @@ export class NativeSandbox {
    * @returns {Promise<Uint8Array | null>}
    */
   async readBytes(path, options) {
-    const site = captureSite(NativeSandbox.prototype.readBytes);
+    const site = siteOf(this, NativeSandbox.prototype.readBytes);
     const bytes = await this.#read(path, options, "readBytes", MAX_READ_BYTES, site);
     return bytes && plainBytes(bytes);
   }
@@ -284,7 +324,7 @@ export class NativeSandbox {
    * @returns {Promise<{ path: string, size: number }[]>} sizes in bytes
    */
   async listFiles(options) {
-    const site = captureSite(NativeSandbox.prototype.listFiles);
+    const site = siteOf(this, NativeSandbox.prototype.listFiles);
     const { maxEntries = 10000, signal } = checkNames(options, LIST_OPTIONS, "listFiles");
     checkInteger(maxEntries, "maxEntries", 1, 1000000);
     return this.#call(site, checkSignal(signal), (id) => this.#handle.list(id, maxEntries));
@@ -297,15 +337,37 @@ export class NativeSandbox {
    * @returns {Promise<void>}
    */
   close() {
+    if (!isSandbox(this)) return Promise.reject(detached("close", "sandbox"));
     const site = captureSite(NativeSandbox.prototype.close);
-    this.#closing ??= this.#call(site, undefined, () => this.#handle.close()).finally(() => {
+    this.#closing ??= this.#close(site).finally(() => {
       this.#closing = undefined;
     });
     return this.#closing;
   }
 
+  /** @param {{ stack?: string }} site */
+  async #close(site) {
+    await this.#call(site, undefined, () => this.#handle.close());
+    this.#isClosed = true;
+  }
+
   [asyncDispose]() {
     return this.close();
+  }
+
+  /**
+   * What console.log() shows: never an option.
+   *
+   * @param {number} depth
+   * @param {object} options
+   * @param {(value: unknown, options: object) => string} inspect
+   */
+  [inspectKey](depth, options, inspect) {
+    if (!isSandbox(this)) return "[NativeSandbox]";
+    const { providerId, sandboxId } = this;
+    const alive = sandboxId === null ? "not started" : "started";
+    const state = this.#isClosed ? "closed" : this.#closing ? "closing" : alive;
+    return shownAs(this, { providerId, sandboxId, state }, depth, options, inspect);
   }
 
   /**
@@ -391,8 +453,9 @@ export class NativeSandbox {
       try {
         return await this.#handle.read(id, path, Math.min(bound, most));
       } catch (error) {
-        if (maxBytes !== undefined || !isTooLarge(error)) throw error;
-        throw { ...error, message: `${error.message}; pass a larger \`maxBytes\`, or read a part of it with a command` };
+        if (!isTooLarge(error)) throw error;
+        const advice = bound < most || most === MAX_READ_BYTES ? LARGER_FILE : LARGER_TEXT;
+        throw { ...error, message: error.message + advice };
       }
     });
   }
@@ -491,6 +554,7 @@ function whatToRun({ command, code, language, context, argv }) {
   if (command !== undefined) return { kind: "shell", text: checkString(command, "command") };
   if (code !== undefined) {
     checkString(code, "code");
+    if (meantWord(language, ["shell"])) throw invalid("exec: a command line for the shell is `command`; leave out `code` and `language`");
     return { kind: "code", text: code, language: checkWord(language ?? "python", CODE_LANGUAGES, "language"), context };
   }
   const wanted = 'an array of strings such as ["ls", "-l"], with the program first';
@@ -528,8 +592,11 @@ function checkContext(context, code) {
  * @param {boolean} asText
  * @returns {Listener | undefined} undefined when nobody listens
  */
-function listen({ onStdout, onStderr }, asText) {
+function listen({ onStdout, onStderr, mergeStreams }, asText) {
   if (onStdout === undefined && onStderr === undefined) return undefined;
+  if (mergeStreams && onStderr !== undefined) {
+    throw invalid("exec: with `mergeStreams` all output goes to `onStdout`; give that one, and leave out `onStderr`");
+  }
   const streams = [
     { callback: onStdout, name: "onStdout" },
     { callback: onStderr, name: "onStderr" },

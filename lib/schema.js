@@ -5,7 +5,7 @@
 //
 // Invariant: safeParse, parse and `~standard`.validate are one function, so the check that a framework
 // makes before a call and the check inside the call always agree.
-import { invalid, kindOf } from "./options.js";
+import { invalid, kindOf, meantName, wordAdvice } from "./options.js";
 
 const ANNOTATIONS = [
   "title",
@@ -25,6 +25,9 @@ const KEYWORDS = {
   array: ["items", "minItems", "maxItems"],
   object: ["properties", "required", "additionalProperties"],
 };
+
+/** Most names of one kind in a message. */
+const MAX_SHOWN = 10;
 
 /** Same text for all drafts that have numeric `exclusiveMinimum`. */
 const JSON_SCHEMA_TARGETS = ["draft-2020-12", "draft-07"];
@@ -47,10 +50,11 @@ export function isRecord(value) {
  * the place for what is tolerated although the schema does not say so.
  *
  * @param {Record<string, any>} json
- * @param {{ where: string, prepare?: Record<string, (value: unknown) => unknown> }} options
+ * @param {{ where: string, tool: string, prepare?: Record<string, (value: unknown) => unknown> }} options
+ *   tool: its name in messages
  * @returns {any}
  */
-export function objectSchema(json, { where, prepare = {} }) {
+export function objectSchema(json, { where, tool, prepare = {} }) {
   const schema = cloneJson(json);
   if (schema.type !== "object") throw invalid(`${where}: a tool's JSON Schema must have type "object"`);
   const plain = cloneJson(schema);
@@ -62,7 +66,7 @@ export function objectSchema(json, { where, prepare = {} }) {
     const issues = [];
     const data = check(value, [], issues);
     if (issues.length === 0) return { success: true, data };
-    return { success: false, error: inputError(issues) };
+    return { success: false, error: inputError(tool, issues, value, plain) };
   }
   /** @param {unknown} value */
   function parse(value) {
@@ -266,7 +270,7 @@ function scalar(kind, test, schema) {
     }
     if (!allowed || allowed.includes(value)) return value;
     const one = allowed.length === 1 ? "" : "one of ";
-    return fail(issues, path, `must be ${one}${inWords(allowed)}`);
+    return fail(issues, path, `must be ${one}${inWords(allowed)}${wordAdvice(value, allowed)}`);
   };
 }
 
@@ -281,14 +285,39 @@ function fail(issues, path, what) {
   return undefined;
 }
 
-/** @param {Issue[]} issues */
-function inputError(issues) {
-  const error = invalid(issues.map((issue) => issue.message).join("; "));
+/**
+ * What is wrong, that nothing has happened yet, and what to write: a model sees no more than this. Names of
+ * arguments are shown, values are not.
+ *
+ * @param {string} tool
+ * @param {Issue[]} issues
+ * @param {unknown} value
+ * @param {Record<string, any>} schema
+ */
+function inputError(tool, issues, value, schema) {
+  const { properties = {}, required = [], additionalProperties = true } = schema;
+  const names = Object.keys(properties);
+  const unknown = isRecord(value) && additionalProperties === false ? Object.keys(/** @type {object} */ (value)).filter((key) => !names.includes(key)) : [];
+  const left = names.filter((name) => !isRecord(value) || !Object.hasOwn(/** @type {object} */ (value), name));
+  const strangers = unknown.slice(0, MAX_SHOWN).map((key) => {
+    const meant = meantName(key, left);
+    return `there is no argument \`${key.slice(0, 60)}\`${meant ? `, did you mean ${meant}` : ""}`;
+  });
+  const known = names.slice(0, MAX_SHOWN).map((name) => `\`${name}\` (${typeWords(properties[name])}${required.includes(name) ? "" : ", optional"})`);
+  if (names.length > MAX_SHOWN) known.push("...");
+  const what = [...issues.slice(0, MAX_SHOWN).map((issue) => issue.message), ...strangers].join("; ");
+  const wanted = known.length > 0 ? `an object with ${known.join(", ")}` : "an object";
+  const error = invalid(`${tool} was not run, and nothing has changed: ${what}${/[.?]$/.test(what) ? "" : "."} Call it again with ${wanted}.`);
   return Object.defineProperty(
     /** @type {ReturnType<typeof invalid> & { issues: Issue[] }} */ (error),
     "issues",
     { value: issues },
   );
+}
+
+/** @param {Record<string, any>} schema */
+function typeWords({ type, enum: allowed }) {
+  return allowed ? allowed.slice(0, MAX_SHOWN).map((/** @type {unknown} */ word) => JSON.stringify(word)).join(" or ") : type;
 }
 
 /** @param {unknown[]} values */

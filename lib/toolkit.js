@@ -6,7 +6,7 @@
 import { DaytonaSandbox } from "./daytona.js";
 import { E2BSandbox } from "./e2b.js";
 import { LocalSandbox } from "./local.js";
-import { asyncDispose, checkNames, invalid, reading } from "./options.js";
+import { asyncDispose, checkNames, detached, inspectKey, invalid, reading, shownAs } from "./options.js";
 import { AGENT_PREFIX, sandboxTools } from "./tools.js";
 
 /** @import { CloudSandbox, DaytonaSandboxOptions, E2BSandboxOptions } from "../types/index.js" */
@@ -33,6 +33,13 @@ export class Toolkit {
 }
 
 /**
+ * Whether a value is a toolkit of this class itself, and no Proxy of one.
+ *
+ * @type {(value: unknown) => boolean}
+ */
+let isToolkit;
+
+/**
  * The four tools of one sandbox.
  *
  * @template {CloudSandbox} [T=CloudSandbox]
@@ -42,6 +49,10 @@ export class SandboxToolkit extends Toolkit {
   #sandbox;
   /** @type {string} */
   #name;
+
+  static {
+    isToolkit = (value) => typeof value === "object" && value !== null && #sandbox in value;
+  }
 
   /**
    * @param {T} sandbox
@@ -61,20 +72,37 @@ export class SandboxToolkit extends Toolkit {
 
   /** @returns {SandboxTool[]} */
   getTools() {
+    if (!isToolkit(this)) throw detached("getTools", "toolkit");
     return sandboxTools(this.#sandbox, this.name.replaceAll("-", "_"));
   }
 
   getSandbox() {
+    if (!isToolkit(this)) throw detached("getSandbox", "toolkit");
     return this.#sandbox;
   }
 
   /** Closes the sandbox: its own rules for calls in flight and repeated calls hold. */
   async close() {
+    if (!isToolkit(this)) throw detached("close", "toolkit");
     await this.#sandbox.close();
   }
 
   [asyncDispose]() {
     return this.close();
+  }
+
+  /**
+   * What console.log() shows. Of a sandbox of another's making it is the id of its provider: what else it
+   * holds may be a secret.
+   *
+   * @param {number} depth
+   * @param {object} options
+   * @param {(value: unknown, options: object) => string} inspect
+   */
+  [inspectKey](depth, options, inspect) {
+    if (!isToolkit(this)) return "[SandboxToolkit]";
+    const sandbox = inspectKey in this.#sandbox ? this.#sandbox : this.#sandbox.providerId;
+    return shownAs(this, { name: this.name, sandbox }, depth, options, inspect);
   }
 }
 

@@ -6,7 +6,7 @@
 // model wrote; and whatever fails becomes one sentence that a model can act on, since it sees no more.
 import { PathSecurityError, SandboxError, detailsOf, wordsOf } from "./errors.js";
 import { MAX_TIMEOUT_SECONDS, checkNames, invalid, isSignal, reading } from "./options.js";
-import { takesMaxBytes } from "./sandbox.js";
+import { LARGER_FILE, takesMaxBytes } from "./sandbox.js";
 import { isRecord, objectSchema } from "./schema.js";
 
 /** @import { CloudSandbox, SandboxRunResult, SandboxTool } from "../types/index.js" */
@@ -46,7 +46,7 @@ export function defineTool(config) {
   if (!isRecord(parameters)) {
     throw invalid(`${where}: \`parameters\` must be a JSON Schema, Zod or Standard Schema object`);
   }
-  const schema = reading(`${where}: \`parameters\``, () => objectSchema(parameters, { where }));
+  const schema = reading(`${where}: \`parameters\``, () => objectSchema(parameters, { where, tool: name }));
   return tool({ name, description, schema, ...(rawJsonSchema && { rawJsonSchema }), ...rest }, execute);
 }
 
@@ -175,7 +175,7 @@ const OPTIONAL = ["language", "timeoutSeconds", "encoding"];
 function sandboxTool(name, effect, properties, description, body) {
   const required = Object.keys(properties).filter((key) => !OPTIONAL.includes(key));
   const json = { type: "object", properties, required, additionalProperties: false };
-  const schema = objectSchema(json, { where: name, prepare: { timeoutSeconds: tolerantTimeout } });
+  const schema = objectSchema(json, { where: name, tool: name, prepare: { timeoutSeconds: tolerantTimeout } });
   // `sandbox: false`: Agentium must not run the function from its source text, which would lose `body`.
   return tool({ name, description, schema, sandbox: false, effect }, async (args, ctx, extra) => {
     const signal = signalOf(ctx, extra);
@@ -197,7 +197,7 @@ function sandboxTool(name, effect, properties, description, body) {
 function tool({ name, description, schema, ...options }, body) {
   /** @param {unknown} args @param {unknown} [ctx] @param {unknown} [extra] */
   async function execute(args, ctx, extra) {
-    return body(reading("the arguments", () => schema.parse(args)), ctx, extra);
+    return body(reading(`${name} was not run, and nothing has changed: its arguments`, () => schema.parse(args)), ctx, extra);
   }
   return {
     id: name,
@@ -268,7 +268,7 @@ function contentText(content) {
 function withAdvice(cause) {
   if (!(cause instanceof SandboxError) || cause.code !== "ERR_SANDBOX_TOO_LARGE") return cause;
   const { code, provider, status, retryable, mayHaveRun } = cause;
-  const message = `${cause.message}; read a part of it with the shell tool, as \`head -c 20000\` and \`tail -c 20000\` do`;
+  const message = `${cause.message.replace(LARGER_FILE, "")}; read a part of it with the shell tool, as \`head -c 20000\` and \`tail -c 20000\` do`;
   return new SandboxError(message, { code, provider, status, retryable, mayHaveRun, cause });
 }
 

@@ -326,6 +326,8 @@ export class LocalWorkspace extends Workspace {
     throw new SandboxError(`git ${what} ${how}: ${lastLines.slice(-1000)}`, {
       code: late ? "ERR_SANDBOX_TIMEOUT" : "ERR_SANDBOX_PROVIDER",
       provider: "unix-local",
+      // Of another failure only git's words tell whether it can pass.
+      retryable: late,
     });
   }
 }
@@ -496,7 +498,7 @@ export function checkTree(files) {
 /** @param {string} target */
 function traversal(target) {
   return new PathSecurityError(
-    `path traversal: ${JSON.stringify(target.slice(0, 200))} does not stay inside the workspace`,
+    `path traversal: ${JSON.stringify(target.slice(0, 200))} does not stay inside the workspace; give a path inside it, such as "dir/file"`,
     { code: "ERR_SANDBOX_INVALID_ARG" },
   );
 }

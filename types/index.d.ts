@@ -175,7 +175,10 @@ interface ExecCommon {
   maxOutputBytes?: number | undefined;
   /** What is kept of more: the "head" (default), or head and tail with one line between ("middle"). */
   truncate?: "head" | "middle" | undefined;
-  /** Both streams through one pipe: exact order, everything in `output`, nothing in the two others. */
+  /**
+   * Both streams through one pipe: exact order, everything in `output` and to `onStdout`, nothing in the two
+   * others. Not together with `onStderr`.
+   */
   mergeStreams?: boolean | undefined;
   /** Aborted during the call: resolves with status "cancelled" after the process tree was ended. */
   signal?: CallSignal | undefined;
@@ -422,7 +425,7 @@ export interface DaytonaSandboxOptions extends RemoteSandboxOptions {
   workspace?: string | undefined;
   /** Id or name of an existing sandbox to work in; it is started if need be, and not deleted by close(). */
   sandboxId?: string | undefined;
-  /** With `sandboxId`: close() deletes it all the same. */
+  /** Only with `sandboxId`: close() deletes it all the same. */
   owned?: boolean | undefined;
   /** What `run` takes besides "shell", and its default. Default "python". */
   language?: "python" | "node" | undefined;
@@ -520,6 +523,7 @@ export interface E2BSandboxOptions {
   autoResume?: boolean | undefined;
   /** An existing sandbox to use. close() leaves it alone, unless `owned`. */
   sandboxId?: string | undefined;
+  /** Only with `sandboxId`: close() deletes it all the same. */
   owned?: boolean | undefined;
   /**
    * Run code in the template's interpreter, where variables last from call to call. Default: the

@@ -24,7 +24,7 @@ export function openAIAgentsTools(tools) {
     },
     async invoke(_context, input, details) {
       try {
-        return await textOf(tool, parseArguments(input), details);
+        return await textOf(tool, parseArguments(tool.name, input), details);
       } catch (error) {
         // Here what is thrown ends the run, which is right for a cancelled one only.
         if (details?.signal?.aborted) throw error;
@@ -34,11 +34,11 @@ export function openAIAgentsTools(tools) {
   }));
 }
 
-/** @param {string} input */
-function parseArguments(input) {
+/** @param {string} tool @param {string} input */
+function parseArguments(tool, input) {
   try {
     return JSON.parse(input);
   } catch {
-    throw invalid("the arguments must be a JSON object");
+    throw invalid(`${tool} was not run, and nothing has changed: the arguments must be a JSON object. Call it again with one.`);
   }
 }

@@ -135,6 +135,20 @@ describe("options", () => {
       [{ ca: "/etc/ca.pem" }, /ca.*PEM/],
       [{ proxy: 7 }, /proxy/],
       [{ interpreter: 1 }, /interpreter/],
+      [{ owned: true }, /`owned` goes with `sandboxId`.*leave `owned` out/],
+      [{ owned: false }, /`owned` goes with `sandboxId`/],
+      [{ timeoutMs: 1 }, /`defaultTimeoutSeconds` or `lifetimeSeconds`\? It counts seconds/],
+      [{ requestTimeoutMs: 1 }, /`startTimeoutSeconds`\?/],
+      [{ envs: {} }, /`env`\?/],
+      [{ envVars: {} }, /`env`\?/],
+      [{ accessToken: "sk-canary" }, /`apiKey`\?/],
+      [{ key: "sk-canary" }, /`apiKey`\?/],
+      [{ apikey: "sk-canary" }, /`apiKey`\?/],
+      [{ apiUrl: "sk-canary" }, /`baseURL`\?/],
+      [{ image: "x" }, /`template`\?/],
+      [{ lifecycle: {} }, /`autoPause` or `autoResume`\?/],
+      [{ cwd: "x" }, /`cwd`; it is given with each call: exec\(\) takes it/],
+      [{ language: "js" }, /`language`; it is given with each call/],
     ];
     for (const [options, words] of wrong) {
       const error = thrown(() => new E2BSandbox({ apiKey: "k", ...options }));

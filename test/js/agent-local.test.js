@@ -12,6 +12,7 @@ import { LocalSandbox, SandboxAgent, SandboxToolkit } from "cloudsandbox";
 
 import { toolsByRole } from "../support/host.js";
 import { runNode } from "../support/node.js";
+import { slow } from "../support/slow.js";
 import { tempDir } from "../support/temp.js";
 import { rejection } from "../support/wait.js";
 
@@ -140,7 +141,18 @@ describe("clones", { concurrency: 4 }, () => {
     assert.equal(error.code, "ERR_SANDBOX_PROVIDER");
     assert.match(error.message, /git clone of gitClones\[0\] \(127\.0\.0\.1:1\/r\.git\) failed with exit code 128: .*fatal: /s);
     assert.doesNotMatch(error.message, /canary/);
+    assert.deepEqual([error.retryable, error.mayHaveRun], [false, false], "only git's words tell whether it can pass");
     assert.equal(agent.ready, false);
+  });
+
+  test("a clone that takes too long may succeed later, and says so", { skip: !slow }, async (t) => {
+    const server = net.createServer(() => {}).listen(0, "127.0.0.1");
+    t.after(() => server.close());
+    await once(server, "listening");
+    const repo = `http://127.0.0.1:${server.address().port}/r.git`;
+    const error = await rejection(make(t, { workspace: { gitClones: [{ repo, path: "r" }] } }).start());
+    assert.deepEqual([error.code, error.retryable, error.mayHaveRun], ["ERR_SANDBOX_TIMEOUT", true, false]);
+    assert.match(error.message, /took longer than 30 seconds/);
   });
 
   test("no part of a secret in an address is told, however it is written", async (t) => {

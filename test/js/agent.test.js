@@ -67,6 +67,8 @@ describe("construction", () => {
       [{ backend: "unix-local", remote: undefined, maxOutputBytes: 1.5 }, /`maxOutputBytes` must be/],
       [{ backend: "unix-local", remote: undefined, maxOutputBytes: "64" }, /`maxOutputBytes` must be/],
       [{ dockerImage: "node" }, /dockerImage/],
+      [{ files: [] }, /there is no option `files`; it goes into `workspace`/],
+      [{ env: {} }, /there is no option `env`; it goes into `workspace`/],
     ];
     for (const [config, words] of wrong) {
       assert.throws(() => new SandboxAgent({ backend: "remote", remote, ...config }), { code: "ERR_SANDBOX_INVALID_ARG", message: words }, inspect(config));
@@ -97,6 +99,26 @@ describe("construction", () => {
     await agent.start();
     await agent.shell("c");
     assert.deepEqual(calls, [...SEEDED, ["shell", "c", { env: { A: "1" } }]]);
+  });
+
+  test("console.log() tells provider and state", async () => {
+    const { agent } = over();
+    assert.match(inspect(agent), /^SandboxAgent \{ providerId: 'sandbox-agent-[^']+', state: 'new' \}$/);
+    await agent.start();
+    assert.match(inspect(agent), /state: 'ready'/);
+    await agent.close();
+    assert.match(inspect(agent), /state: 'closed'/);
+  });
+
+  test("a method that was taken off its agent says so", async () => {
+    const { agent, calls } = over();
+    const { start, run, shell, readFile, writeFile, snapshot, resume, close } = agent;
+    for (const method of [start, run, shell, readFile, writeFile, snapshot, resume, close]) {
+      const error = await rejection(method("x"));
+      assert.equal(error.code, "ERR_SANDBOX_INVALID_ARG");
+      assert.ok(error.message.startsWith(`${method.name}() was called without its agent, and did nothing: write agent.${method.name}(`), error.message);
+    }
+    assert.deepEqual(calls, []);
   });
 
   test("nothing of the configuration shows", () => {

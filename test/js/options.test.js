@@ -83,6 +83,27 @@ describe("options", () => {
     refused(() => options.checkNames({ envs: {} }, ["env"], "shell", elsewhere), "did you mean `env`");
   });
 
+  test("names: milliseconds are told to be seconds", () => {
+    for (const name of ["timeoutMs", "timeout_ms", "requestTimeoutMs"]) {
+      refused(() => options.checkNames({ [name]: 1 }, ["timeoutSeconds", "startTimeoutSeconds"], "run"), "It counts seconds, not milliseconds.");
+    }
+  });
+
+  test("words: what others call a language or an encoding", () => {
+    const languages = ["python", "node", "shell"];
+    for (const [word, meant] of [
+      ["javascript", "node"], ["js", "node"], ["JavaScript", "node"], ["nodejs", "node"], ["py", "python"], ["Python3", "python"],
+      ["bash", "shell"], ["sh", "shell"], ["NODE", "node"],
+    ]) {
+      refused(() => options.checkWord(word, languages, "language"), `; did you mean "${meant}"?`);
+    }
+    refused(() => options.checkWord("ts", languages, "language"), 'did you mean "node"? (it runs JavaScript, so take the types away first)');
+    assert.doesNotMatch(refused(() => options.checkWord("bash", ["python", "node"], "language")), /did you mean/);
+    assert.match(refused(() => options.checkWord("binary", ["utf8", "buffer"], "encoding")), /did you mean "buffer"/);
+    for (const word of ["utf-8", "UTF8", "utf_8", "text"]) refused(() => options.checkEncoding(word), 'did you mean "utf8"?');
+    for (const word of ["binary", "buffer", "latin1", "bytes"]) refused(() => options.checkEncoding(word), "call readBytes(), or writeFile() with a Uint8Array");
+  });
+
   test("seconds become whole milliseconds", () => {
     const { checkTimeoutSeconds } = options;
     assert.equal(checkTimeoutSeconds(30, "t"), 30000);

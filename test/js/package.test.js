@@ -25,6 +25,18 @@ const TOOLKIT_NAMES = [
   "SandboxAgent", "SandboxToolkit", "Toolkit", "collectToolkitTools", "describeToolLibrary",
 ];
 
+describe("examples", { concurrency: 2 }, () => {
+  for (const name of ["e2b-agent.ts", "daytona-agent.ts", "two-providers.js"]) {
+    test(`${name} without a key shows the way without one`, () => {
+      const env = Object.fromEntries(Object.entries(process.env).filter(([key]) => !/^(E2B|DAYTONA)_/.test(key)));
+      const args = ["--import", "./scripts/ts-loader.mjs", `examples/${name}`];
+      const { status, stdout, stderr } = spawnSync(process.execPath, args, { cwd: ROOT, env, encoding: "utf8" });
+      assert.deepEqual([status, stdout], [1, ""], stderr);
+      assert.match(stderr, new RegExp(`_API_KEY is not set\\..* npm run example examples/${name} -- --emulator\n$`));
+    });
+  }
+});
+
 describe("entry points", () => {
   test("the names of both, and the same objects behind them", () => {
     assert.deepEqual(Object.keys(root), ROOT_NAMES);

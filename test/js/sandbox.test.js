@@ -4,6 +4,7 @@ import { AsyncLocalStorage } from "node:async_hooks";
 import { getEventListeners } from "node:events";
 import { describe, test } from "node:test";
 import { setTimeout as delay } from "node:timers/promises";
+import { inspect } from "node:util";
 
 import { LocalSandbox, PathSecurityError, SandboxError } from "cloudsandbox";
 
@@ -24,7 +25,9 @@ describe("run and shell", { concurrency: 4 }, () => {
     const meant = [
       [() => sandbox.shell("true", { cwd: "a" }), "shell: there is no option `cwd`; exec() takes it"],
       [() => sandbox.run("1", { onStdout() {} }), "run: there is no option `onStdout`; exec() takes it"],
-      [() => sandbox.run("1", { timeoutMs: 5 }), "run: there is no option `timeoutMs`; did you mean `timeoutSeconds`?"],
+      [() => sandbox.run("1", { timeoutMs: 5 }), "run: there is no option `timeoutMs`; did you mean `timeoutSeconds`? It counts seconds, not milliseconds."],
+      [() => sandbox.shell("true", { workdir: "a" }), "shell: there is no option `workdir`; exec() takes it, as `cwd`"],
+      [() => sandbox.exec({ code: "ls", language: "bash" }), "exec: a command line for the shell is `command`; leave out `code` and `language`"],
       [() => sandbox.exec({ command: "true", dir: "a" }), "exec: there is no option `dir`; did you mean `cwd`?"],
       [() => sandbox.writeFile("f", new Uint8Array(1), "base64"), "leave out the `encoding` when `contents` are bytes"],
       [() => sandbox.shell("true", { signal: new AbortController() }), "`signal` must be an AbortSignal, not its controller: pass controller.signal"],
@@ -237,6 +240,18 @@ describe("exec", { concurrency: 4 }, () => {
       mergeStreams: true,
     });
     assert.deepStrictEqual([output, stdout, stderr], ["1\n2\n3\n", "", ""]);
+  });
+
+  test("mergeStreams leaves nothing to onStderr, so the two are refused together", async (t) => {
+    const sandbox = open(t);
+    const error = await rejection(sandbox.exec({ command: "touch ran", mergeStreams: true, onStderr() {} }));
+    assert.equal(error.code, "ERR_SANDBOX_INVALID_ARG");
+    assert.match(error.message, /`mergeStreams`.*`onStdout`.*leave out `onStderr`/);
+    assert.equal(sandbox.sandboxId, null, "nothing was started");
+    let heard = "";
+    await sandbox.exec({ command: "echo 1; echo 2 >&2", mergeStreams: true, onStdout: (text) => void (heard += text) });
+    assert.equal(heard, "1\n2\n");
+    await sandbox.exec({ command: "true", mergeStreams: false, onStderr() {} });
   });
 
   test("what is too much: the head, or head and tail with a line between", async (t) => {
@@ -489,7 +504,7 @@ describe("files", { concurrency: 4 }, () => {
     ]) {
       const error = await rejection(call());
       assert.equal(error.code, "ERR_SANDBOX_TOO_LARGE", error.message);
-      assert.match(error.message, /larger than/);
+      assert.match(error.message, /larger than.*; (pass a larger `maxBytes`|call readBytes\(\)), or read a part of it with a command/);
     }
     assert.match((await rejection(sandbox.readFile("sparse"))).message, /larger than the limit of 268435456 bytes; pass a larger `maxBytes`/);
     assert.equal(await sandbox.readFile("f", "utf8", { maxBytes: 8 }), "12345678");
@@ -543,5 +558,36 @@ describe("life", { concurrency: 4 }, () => {
     ]);
     assert.equal(calls[0].output, `${sandbox.sandboxId}\n`);
     assert.equal(calls[2].output, `${sandbox.sandboxId}\n`);
+  });
+});
+
+describe("what a newcomer meets", () => {
+  test("a method that was taken off its sandbox says so, and starts nothing", async (t) => {
+    const sandbox = open(t);
+    const { start, run, shell, exec, readFile, readBytes, writeFile, listFiles, close } = sandbox;
+    for (const method of [start, run, shell, exec, readFile, readBytes, writeFile, listFiles, close]) {
+      for (const self of [undefined, {}, new Proxy(sandbox, {})]) {
+        const error = await rejection(method.call(self, "x"));
+        assert.equal(error.code, "ERR_SANDBOX_INVALID_ARG");
+        assert.ok(error.message.startsWith(`${method.name}() was called without its sandbox, and did nothing: write sandbox.${method.name}(`), error.message);
+      }
+    }
+    assert.equal(sandbox.sandboxId, null);
+  });
+
+  test("console.log() tells provider, id and state", async (t) => {
+    const sandbox = open(t, { env: { KEY: "canary" } });
+    assert.equal(inspect(sandbox), "LocalSandbox { providerId: 'unix-local', sandboxId: null, state: 'not started' }");
+    await sandbox.start();
+    const { sandboxId } = sandbox;
+    assert.equal(inspect(sandbox, { breakLength: Infinity }), `LocalSandbox { providerId: 'unix-local', sandboxId: '${sandboxId}', state: 'started' }`);
+    assert.equal(inspect([[[sandbox]]]), "[ [ [ [LocalSandbox] ] ] ]");
+    class Mine extends LocalSandbox {}
+    assert.match(inspect(new Mine({ trusted: true })), /^Mine \{/);
+    assert.equal(inspect(LocalSandbox.prototype).includes("NativeSandbox"), true);
+    const closing = sandbox.close();
+    assert.match(inspect(sandbox), /state: 'closing'/);
+    await closing;
+    assert.match(inspect(sandbox), /sandboxId: null, state: 'closed'/);
   });
 });

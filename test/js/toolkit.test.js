@@ -1,6 +1,7 @@
 // Toolkits: any object with the port's members, names, and who closes what.
 import assert from "node:assert/strict";
 import { describe, test } from "node:test";
+import { inspect } from "node:util";
 
 import { LocalSandbox, LocalSandboxToolkit, SandboxAgent, SandboxToolkit, Toolkit, collectToolkitTools, defineTool, describeToolLibrary } from "cloudsandbox";
 
@@ -54,6 +55,22 @@ describe("names", () => {
       assert.equal(toolkit.name, name);
       assert.equal(names(toolkit)[0], tool);
     }
+  });
+
+  test("console.log() shows nothing of another's sandbox but its provider", async () => {
+    const { sandbox } = fakeSandbox();
+    const toolkit = new SandboxToolkit(Object.assign(sandbox, { key: "canary" }), { name: "x" });
+    assert.equal(inspect(toolkit), `SandboxToolkit { name: 'sandbox-x', sandbox: '${sandbox.providerId}' }`);
+    const local = new LocalSandboxToolkit({ trusted: true });
+    assert.match(inspect(local), /^LocalSandboxToolkit \{\s+name: 'sandbox-local',\s+sandbox: LocalSandbox \{/);
+  });
+
+  test("a method that was taken off its toolkit says so", async () => {
+    const { getTools, getSandbox, close } = new LocalSandboxToolkit({ trusted: true });
+    const words = /was called without its toolkit, and did nothing: write toolkit\./;
+    assert.throws(() => getTools(), words);
+    assert.throws(() => getSandbox(), words);
+    await assert.rejects(close(), words);
   });
 
   test("no name is changed silently, and none is too long for a tool", () => {

@@ -86,6 +86,12 @@ describe("arguments", () => {
     });
   }
 
+  const ARGUMENTS = {
+    run: '`code` (string), `language` ("python" or "node" or "shell", optional), `timeoutSeconds` (number, optional)',
+    shell: "`command` (string), `timeoutSeconds` (number, optional)",
+    writeFile: '`path` (string), `contents` (string), `encoding` ("utf8" or "base64", optional)',
+    readFile: '`path` (string), `encoding` ("utf8" or "base64", optional)',
+  };
   const refused = [
     ["shell", { command: "c", timeoutSeconds: -3 }, "`timeoutSeconds` must be greater than 0 and at most 3600; got -3"],
     ["shell", { command: "c", timeoutSeconds: "-3" }, "`timeoutSeconds` must be greater than 0 and at most 3600; got -3"],
@@ -102,21 +108,29 @@ describe("arguments", () => {
     ["shell", "ls", "the arguments must be an object, not a string"],
     ["shell", [], "the arguments must be an object, not an array"],
     ["run", { code: "1", language: "ruby" }, '`language` must be one of "python", "node", "shell"'],
-    ["run", { code: "1", language: "Python" }, '`language` must be one of "python", "node", "shell"'],
-    ["run", { code: "1", language: "js" }, '`language` must be one of "python", "node", "shell"'],
+    ["run", { code: "1", language: "Python" }, '`language` must be one of "python", "node", "shell"; did you mean "python"?'],
+    ["run", { code: "1", language: "js" }, '`language` must be one of "python", "node", "shell"; did you mean "node"?'],
     ["writeFile", { path: "f", contents: "x", encoding: "hex" }, '`encoding` must be one of "utf8", "base64"'],
+    ["writeFile", { path: "f", contents: "x", encoding: "utf-8" }, '`encoding` must be one of "utf8", "base64"; did you mean "utf8"?'],
+    ["shell", { cmd: "ls", timeoutSeconds: 5 }, "`command` is missing (string); there is no argument `cmd`, did you mean `command`?"],
+    ["shell", { zzz: "ls" }, "`command` is missing (string); there is no argument `zzz`"],
+    ["writeFile", { file_path: "f", contents: "x", body: "x" }, "`path` is missing (string); there is no argument `file_path`, did you mean `path`?; there is no argument `body`"],
     ["writeFile", {}, "`path` is missing (string); `contents` is missing (string)"],
     ["readFile", { path: 7 }, "`path` must be a string, not 7"],
   ];
   for (const [role, args, words] of refused) {
     test(`refused alike: ${role} ${JSON.stringify(args)}`, async () => {
       const { calls, ...tools } = open();
+      const { name } = tools[role];
       const parsed = tools[role].parameters.safeParse(args);
       assert.equal(parsed.success, false);
-      assert.equal(parsed.error.message, words);
+      const end = /[.?]$/.test(words) ? "" : ".";
+      const message = `${name} was not run, and nothing has changed: ${words}${end} Call it again with an object with ${ARGUMENTS[role]}.`;
+      assert.equal(parsed.error.message, message);
       assert.ok(parsed.error.issues.length > 0);
       const error = await rejection(tools[role].execute(args));
-      assert.equal(error.message, words);
+      assert.equal(error.message, message);
+      assert.equal(error.mayHaveRun, false);
       assert.equal(error.code, "ERR_SANDBOX_INVALID_ARG");
       assert.deepEqual(calls, []);
     });
@@ -254,7 +268,11 @@ describe("defineTool", () => {
     assert.deepEqual([tool.id, tool.cache, tool.requiresApproval, tool.effect, "sandbox" in tool], ["t", { ttl: 5 }, true, "read", false]);
     assert.equal(await tool.execute({ n: 2, tags: ["a"], extra: 1 }), '{"n":2,"tags":["a"]}');
     const error = await rejection(tool.execute({ n: 2.5, tags: ["a", 7] }));
-    assert.equal(error.message, "`n` must be an integer, not 2.5; `tags.1` must be a string, not 7");
+    assert.equal(
+      error.message,
+      "t was not run, and nothing has changed: `n` must be an integer, not 2.5; `tags.1` must be a string, not 7. " +
+        "Call it again with an object with `n` (integer), `tags` (array, optional).",
+    );
     assert.match((await rejection(tool.execute({ n: 4 }))).message, /`n` must be at least 1 and at most 3; got 4/);
   });
 
