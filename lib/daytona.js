@@ -72,7 +72,7 @@ export class DaytonaSandbox extends NativeSandbox {
    */
   async exec(spec) {
     checkSelf(this, "exec");
-    if (spec === undefined) return super.exec(spec);
+    if (typeof spec !== "object") return super.exec(spec);
     const checked = checkNames(spec, EXEC_OPTIONS, "exec");
     if (checked.code === undefined) return super.exec(checked);
     this.#checkLanguage(checked.language);

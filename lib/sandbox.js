@@ -247,7 +247,9 @@ export class NativeSandbox {
    * @returns {Promise<ExecResult<any>>}
    */
   async [execWithin](spec, bounds, site = captureSite(NativeSandbox.prototype[execWithin])) {
-    if (spec === undefined) throw invalid("exec: give one of { command }, { code, language } or { argv }");
+    if (spec === undefined || typeof spec === "string") {
+      throw invalid('exec: give one of { command }, { code, language } or { argv }, as in exec({ command: "ls -l" })');
+    }
     const given = checkNames(spec, EXEC_OPTIONS, "exec");
     const nativeSpec = this.#execSpec(given, bounds);
     const signal = checkSignal(given.signal);

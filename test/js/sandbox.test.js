@@ -27,6 +27,7 @@ describe("run and shell", { concurrency: 4 }, () => {
       [() => sandbox.run("1", { onStdout() {} }), "run: there is no option `onStdout`; exec() takes it"],
       [() => sandbox.run("1", { timeoutMs: 5 }), "run: there is no option `timeoutMs`; did you mean `timeoutSeconds`? It counts seconds, not milliseconds."],
       [() => sandbox.shell("true", { workdir: "a" }), "shell: there is no option `workdir`; exec() takes it, as `cwd`"],
+      [() => sandbox.exec("ls"), 'exec: give one of { command }, { code, language } or { argv }, as in exec({ command: "ls -l" })'],
       [() => sandbox.exec({ code: "ls", language: "bash" }), "exec: a command line for the shell is `command`; leave out `code` and `language`"],
       [() => sandbox.exec({ command: "true", dir: "a" }), "exec: there is no option `dir`; did you mean `cwd`?"],
       [() => sandbox.writeFile("f", new Uint8Array(1), "base64"), "leave out the `encoding` when `contents` are bytes"],
