@@ -190,9 +190,17 @@ int sbx__daytona_read_report(sbx__daytona_report *report, sbx_slice printed, con
 int sbx__daytona_read_reply(sbx__daytona_report *report, const sbx_http *reply, const char *tag,
                             sbx_slice *printed, sbx_json_doc **doc, sbx_err *err);
 
-/* A script that may run twice: its request, whose body `json` is taken, and what that has brought.
- */
-void sbx__daytona_send_script(sbx_steps *steps, sbx_buf *json, sbx_steps_reply on_reply);
+/* How the request of a script is sent. */
+typedef struct sbx__daytona_sending {
+  bool once;           /* it runs a command */
+  uint64_t timeout_ms; /* SBX_NO_TIMEOUT: the operation has a deadline */
+  size_t max_bytes;    /* of the reply; 0: SBX_HTTP_MAX_BYTES_DEFAULT */
+} sbx__daytona_sending;
+
+/* Sends a script to the toolbox; its body `json` is used up, with the error that it may have. */
+void sbx__daytona_send_script(sbx_steps *steps, sbx_buf *json, sbx__daytona_sending how,
+                              sbx_steps_reply on_reply);
+/* What a script has printed. */
 int sbx__daytona_take_report(sbx__daytona_report *report, const sbx_http *reply, const char *tag,
                              const char *verb, sbx_err *err);
 

@@ -30,7 +30,7 @@ static void on_delete(sbx_steps *steps, sbx_http *reply) {
   if (rc == SBX_OK || gone) {
     steps->session->open = false;
     sbx_steps_finish(steps, NULL);
-  } else if (!sbx_steps_repeat(steps, &c->repeat, reply, &err, delete_it)) {
+  } else if (!sbx_steps_repeat(steps, &c->repeat, &sbx_repeat_delete, reply, &err, delete_it)) {
     sbx_steps_finish(steps, &err);
   }
 }
@@ -73,7 +73,7 @@ static void on_look(sbx_steps *steps, sbx_http *reply) {
     sbx_steps_wait(steps, SECOND_LOOK_MS, look);
   } else if (rc == SBX_ENOTFOUND) {
     sbx_steps_finish(steps, NULL);
-  } else if (!sbx_steps_repeat(steps, &c->repeat, reply, &err, look)) {
+  } else if (!sbx_steps_repeat(steps, &c->repeat, &sbx_repeat_delete, reply, &err, look)) {
     sbx_steps_finish(steps, &err);
   }
 }

@@ -27,12 +27,13 @@
 enum {
   FIRST_FETCH_MS = 200, /* a quick command needs none */
   FETCH_PAUSE_MS = 40,
-  FIRST_PAUSE_MS = 250, /* after a request that has failed; then twice as long each time */
-  MAX_PAUSE_MS = 4000,
-  MAX_FAILURES = 6,                  /* one after the other, until a command is given up */
   REPLY_TIME_MS = 60000,             /* for what takes the sandbox seconds at most */
   MANY_LEFT = SBX__DAYTONA_LEFT / 2, /* folders, which then go without a next command */
 };
+
+/* Of requests beside a command, which has run once: it is not given up for a hitch. */
+static const sbx_repeat_rule beside_command = {
+    .first_pause_ms = 250, .most_pause_ms = 4000, .most = 5, .timeouts = true};
 
 typedef struct exec_op exec_op;
 
@@ -40,7 +41,7 @@ typedef struct exec_op exec_op;
 typedef struct follow_op {
   sbx_steps steps;
   exec_op *exec;
-  unsigned failures; /* one after the other */
+  sbx_repeat repeat;
 } follow_op;
 
 struct exec_op {
@@ -56,7 +57,7 @@ struct exec_op {
   uint64_t added[2]; /* bytes of each stream that reached the collector */
   sbx__daytona_report report;
   sbx_err broken;    /* why its own request brought no report */
-  unsigned failures; /* requests after it that failed, one after the other */
+  sbx_repeat repeat; /* of requests after it */
 };
 
 static exec_op *exec_of(sbx_steps *steps) {
@@ -111,58 +112,40 @@ static void add_report(exec_op *exec, const sbx__daytona_report *report) {
 
 /* ---- scripts beside the command -------------------------------------------------------------- */
 
-/* How long to wait after so many failures. */
-static uint64_t pause_after(unsigned failures) {
-  uint64_t ms = FIRST_PAUSE_MS;
-  while (--failures > 0 && ms < MAX_PAUSE_MS)
-    ms *= 2;
-  return ms;
-}
-
-/* POST /process/execute with the body `json`, which is used up. */
-static int post(exec_op *exec, sbx_steps *steps, sbx_buf *json, uint64_t timeout_ms,
-                sbx_steps_reply on_reply) {
-  const sbx_session *session = exec->steps.session;
+void sbx__daytona_send_script(sbx_steps *steps, sbx_buf *json, sbx__daytona_sending how,
+                              sbx_steps_reply on_reply) {
+  const sbx_session *session = steps->session;
   sbx_buf url;
   int rc = json->error;
   sbx_buf_init(&url, 0);
   if (rc == SBX_OK)
     rc = sbx__daytona_tool_url(&url, session, "/process/execute", sbx_slice_of(NULL, 0));
   if (rc == SBX_OK) {
-    size_t share = exec->share.head + exec->share.tail;
     sbx_http_request request = {
         .method = "POST",
         .url = sbx_buf_slice(&url),
         .headers = &session->config->json_headers,
         .take_body = json,
-        .repeatable = timeout_ms != SBX_NO_TIMEOUT,
-        .timeout_ms = timeout_ms,
-        .max_bytes = share * 3 + REPLY_ROOM, /* base64 of two streams */
+        .repeatable = !how.once,
+        .timeout_ms = how.timeout_ms,
+        .max_bytes = how.max_bytes,
     };
     sbx_steps_send(steps, session->config->http, &request, on_reply);
+  } else {
+    sbx_steps_finish_code(steps, rc);
   }
   sbx_buf_deinit(&url);
   sbx_buf_deinit(json);
-  return rc;
 }
 
-/* The same for what may run twice. */
-static void post_script(exec_op *exec, sbx_steps *steps, sbx_buf *json, sbx_steps_reply on_reply) {
-  int rc = post(exec, steps, json, REPLY_TIME_MS, on_reply);
-  if (rc != SBX_OK)
-    sbx_steps_finish_code(steps, rc);
+/* Room for a report. */
+static size_t reply_room(const exec_op *exec) {
+  return (exec->share.head + exec->share.tail) * 3 + REPLY_ROOM; /* base64 of two streams */
 }
 
-/* Whether such a request, sent again, may fare better. */
-static bool may_pass(const sbx_err *err) {
-  return err->status >= 500 || err->code == SBX_ENET || err->code == SBX_ETIMEOUT ||
-         err->code == SBX_ERATE;
-}
-
-void sbx__daytona_send_script(sbx_steps *steps, sbx_buf *json, sbx_steps_reply on_reply) {
-  sbx_buf url;
-  sbx__daytona_tool_url(&url, steps->session, "/process/execute", sbx_slice_of(NULL, 0));
-  sbx__daytona_send(steps, "POST", &url, json, true, on_reply);
+static void send_beside(exec_op *exec, sbx_steps *steps, sbx_buf *json, sbx_steps_reply on_reply) {
+  sbx__daytona_sending how = {.timeout_ms = REPLY_TIME_MS, .max_bytes = reply_room(exec)};
+  sbx__daytona_send_script(steps, json, how, on_reply);
 }
 
 int sbx__daytona_take_report(sbx__daytona_report *report, const sbx_http *reply, const char *tag,
@@ -182,7 +165,7 @@ int sbx__daytona_take_report(sbx__daytona_report *report, const sbx_http *reply,
 static void send_fetch(sbx_steps *steps, exec_op *exec, bool over, sbx_steps_reply on_reply) {
   sbx_buf json;
   sbx__daytona_write_fetch(&json, exec->steps.session, exec->tag, exec->added, FETCH_MOST, over);
-  post_script(exec, steps, &json, on_reply);
+  send_beside(exec, steps, &json, on_reply);
 }
 
 /* Adds what a fetch has brought. */
@@ -204,8 +187,12 @@ static void on_followed(sbx_steps *steps, sbx_http *reply) {
   sbx_err err;
   /* What cannot be had now may come later, and comes with the report at the latest. */
   bool came = take_fetched(follow->exec, reply, &err) == SBX_OK;
-  follow->failures = came ? 0 : follow->failures + 1;
-  sbx_steps_wait(steps, came ? FETCH_PAUSE_MS : pause_after(follow->failures), follow_on);
+  uint64_t pause_ms = FETCH_PAUSE_MS;
+  if (came)
+    follow->repeat = (sbx_repeat){0};
+  else
+    pause_ms = sbx_repeat_pause(&follow->repeat, &beside_command);
+  sbx_steps_wait(steps, pause_ms, follow_on);
 }
 
 static void follow_on(sbx_steps *steps) {
@@ -261,7 +248,7 @@ static void finish_command(exec_op *exec) {
   exec->leaves = false;
   exec->carried = left->asked = last_left(left);
   sbx__daytona_write_forget(&json, exec->steps.session, exec->tag);
-  post_script(exec, &exec->steps, &json, on_forgotten);
+  send_beside(exec, &exec->steps, &json, on_forgotten);
 }
 
 static void on_rest(sbx_steps *steps, sbx_http *reply) {
@@ -272,11 +259,10 @@ static void on_rest(sbx_steps *steps, sbx_http *reply) {
   if (rc == SBX_OK && exec->added[0] + exec->added[1] == before)
     rc = sbx_err_set(&err, SBX_EPROTO, "daytona: the end of the command's output is missing");
   if (rc == SBX_OK) {
-    exec->failures = 0;
+    exec->repeat = (sbx_repeat){0};
     fetch_rest(exec);
-  } else if (may_pass(&err) && ++exec->failures < MAX_FAILURES) {
-    sbx_steps_wait(steps, pause_after(exec->failures), on_pause_in_rest);
-  } else {
+  } else if (!sbx_steps_repeat(steps, &exec->repeat, &beside_command, NULL, &err,
+                               on_pause_in_rest)) {
     sbx_steps_finish(steps, &err);
   }
 }
@@ -374,18 +360,16 @@ static void on_asked(sbx_steps *steps, sbx_http *reply) {
   int rc = sbx__daytona_take_report(&exec->report, reply, exec->tag, "ask for the end of a command",
                                     &err);
   if (rc == SBX_OK && report->end == SBX__DAYTONA_GOING) {
-    exec->failures = 0;
+    exec->repeat = (sbx_repeat){0};
     sbx_steps_wait(steps, FETCH_PAUSE_MS, ask);
   } else if (rc == SBX_OK && report->end == SBX__DAYTONA_ENDED) {
     sbx_err_append(&exec->broken, "; what ran the command in the sandbox was killed");
     sbx_steps_finish(steps, &exec->broken);
   } else if (rc == SBX_OK && is_over(report)) {
-    exec->failures = 0;
+    exec->repeat = (sbx_repeat){0};
     take_end(exec);
-  } else if (rc != SBX_OK && may_pass(&err) && ++exec->failures < MAX_FAILURES) {
-    uint64_t pause_ms = pause_after(exec->failures);
-    sbx_steps_wait(steps, err.retry_after_ms > pause_ms ? err.retry_after_ms : pause_ms, ask);
-  } else {
+  } else if (rc == SBX_OK ||
+             !sbx_steps_repeat(steps, &exec->repeat, &beside_command, NULL, &err, ask)) {
     /* It has not begun, or there is nobody to ask: whether the sandbox is gone is for others. */
     sbx_steps_finish(steps, &exec->broken);
   }
@@ -395,7 +379,7 @@ static void ask(sbx_steps *steps) {
   exec_op *exec = exec_of(steps);
   sbx_buf json;
   sbx__daytona_write_ask(&json, steps->session, exec->tag, exec->share);
-  post_script(exec, steps, &json, on_asked);
+  send_beside(exec, steps, &json, on_asked);
 }
 
 /* The command may run, or have run: its report is in the sandbox then. */
@@ -478,18 +462,22 @@ static void choose_share(exec_op *exec, const sbx_exec_spec *spec) {
     exec->share = (sbx__daytona_share){most, 0};
 }
 
-static int send_command(exec_op *exec, const sbx_exec_spec *spec, sbx_err *err) {
+static void send_command(exec_op *exec, const sbx_exec_spec *spec) {
   const sbx_session *session = exec->steps.session;
+  sbx__daytona_sending how = {
+      .once = true, .timeout_ms = SBX_NO_TIMEOUT, .max_bytes = reply_room(exec)};
   sbx_buf json;
-  sbx__daytona_write_command(&json, session, spec, exec->tag, exec->share, exec->keep);
+  sbx_err err;
+  int rc = sbx__daytona_write_command(&json, session, spec, exec->tag, exec->share, exec->keep);
+  if (rc == SBX_ETOOBIG) {
+    sbx_buf_deinit(&json);
+    sbx_err_set(&err, rc, "the command is too large; write what is large to a file");
+    sbx_steps_finish(&exec->steps, &err);
+    return;
+  }
   exec->carried = last_left(&session->left);
   exec->leaves = true;
-  int rc = post(exec, &exec->steps, &json, SBX_NO_TIMEOUT, on_ran);
-  if (rc != SBX_OK)
-    sbx_err_set(err, rc,
-                rc == SBX_ETOOBIG ? "the command is too large; write what is large to a file"
-                                  : NULL);
-  return rc;
+  sbx__daytona_send_script(&exec->steps, &json, how, on_ran);
 }
 
 sbx_op *sbx__daytona_exec(sbx_session *session, const sbx_exec_spec *spec, sbx_output *out,
@@ -507,10 +495,10 @@ sbx_op *sbx__daytona_exec(sbx_session *session, const sbx_exec_spec *spec, sbx_o
   choose_share(exec, spec);
   int rc = sbx_random_hex(exec->tag, SBX__DAYTONA_TAG, &err);
   if (rc == SBX_OK)
-    rc = send_command(exec, spec, &err);
-  if (rc != SBX_OK)
+    send_command(exec, spec);
+  else
     sbx_steps_finish(&exec->steps, &err);
-  else if (exec->keep && sbx_output_is_watched(out))
+  if (exec->keep && sbx_output_is_watched(out) && !exec->steps.op.finished)
     start_following(exec);
   return &exec->steps.op;
 }
@@ -538,6 +526,7 @@ sbx_op *sbx__daytona_kill(sbx_session *session, sbx_op *exec, sbx_op_done done, 
     return NULL;
   memcpy(kill->tag, ((exec_op *)(void *)exec)->tag, sizeof kill->tag);
   sbx__daytona_write_kill(&json, session, kill->tag);
-  sbx__daytona_send_script(&kill->steps, &json, on_killed);
+  sbx__daytona_send_script(&kill->steps, &json,
+                           (sbx__daytona_sending){.timeout_ms = SBX_NO_TIMEOUT}, on_killed);
   return &kill->steps.op;
 }

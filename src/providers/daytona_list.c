@@ -92,6 +92,7 @@ sbx_op *sbx__daytona_list(sbx_session *session, size_t max_entries, sbx_listing 
     return &list->steps.op;
   }
   sbx__daytona_write_list(&json, session, list->tag, most_bytes(max_entries));
-  sbx__daytona_send_script(&list->steps, &json, on_listed);
+  sbx__daytona_send_script(&list->steps, &json,
+                           (sbx__daytona_sending){.timeout_ms = SBX_NO_TIMEOUT}, on_listed);
   return &list->steps.op;
 }

@@ -67,7 +67,7 @@ static void on_deleted(sbx_steps *steps, sbx_http *http) {
     return;
   }
   read_failure(http, "delete", &err);
-  if (!sbx_steps_repeat(steps, &c->repeat, http, &err, send_delete))
+  if (!sbx_steps_repeat(steps, &c->repeat, &sbx_repeat_delete, http, &err, send_delete))
     finish(c, &err);
 }
 
@@ -152,7 +152,7 @@ static void on_listed(sbx_steps *steps, sbx_http *http) {
   read_failure(http, "list", &err);
   if (err.code == SBX_ENOTFOUND)
     err.code = SBX_EPROTO; /* it is the list that is not there, not the sandbox */
-  if (!sbx_steps_repeat(steps, &c->repeat, http, &err, look))
+  if (!sbx_steps_repeat(steps, &c->repeat, &sbx_repeat_delete, http, &err, look))
     finish(c, &err);
 }
 

@@ -9,8 +9,6 @@
 #include "core/rand.h"
 #include "core/url.h"
 
-enum { FIRST_PAUSE_MS = 150, MAX_PAUSE_MS = 2000, MAX_FAILURES = 4 };
-
 /* ---- options -------------------------------------------------------------------------------- */
 
 static bool has_control(sbx_slice text) {
@@ -190,17 +188,27 @@ void sbx_steps_wait_for(sbx_steps *steps, sbx_op *child) {
     sbx_steps_finish_code(steps, SBX_ENOMEM);
 }
 
-static bool may_pass(const sbx_repeat *repeat, int code) {
-  if (code == SBX_ECONFLICT)
-    return true;
-  return (code == SBX_ENET || code == SBX_ERATE || code == SBX_EPROVIDER) &&
-         repeat->failures < MAX_FAILURES;
+const sbx_repeat_rule sbx_repeat_delete = {
+    .first_pause_ms = 150, .most_pause_ms = 2000, .most = 4, .conflicts = true};
+
+uint64_t sbx_repeat_pause(sbx_repeat *repeat, const sbx_repeat_rule *rule) {
+  uint64_t pause = repeat->pause_ms > 0 ? repeat->pause_ms : rule->first_pause_ms;
+  repeat->pause_ms = pause * 2 < rule->most_pause_ms ? pause * 2 : rule->most_pause_ms;
+  return pause;
 }
 
-/* What the reply asks for; 0: nothing. */
+static bool may_pass(const sbx_repeat *repeat, const sbx_repeat_rule *rule, int code) {
+  if (code == SBX_ECONFLICT)
+    return rule->conflicts;
+  return (code == SBX_ENET || code == SBX_ERATE || code == SBX_EPROVIDER ||
+          (code == SBX_ETIMEOUT && rule->timeouts)) &&
+         repeat->failures < rule->most;
+}
+
+/* What the reply or the error asks for; 0: nothing. */
 static uint64_t asked_pause(const sbx_http *reply, const sbx_err *err) {
   uint64_t ms = 0;
-  if (reply->op.err.code == SBX_OK)
+  if (reply != NULL && reply->op.err.code == SBX_OK)
     sbx_http_retry_after(reply, &ms);
   if (ms < err->retry_after_ms)
     ms = err->retry_after_ms;
@@ -214,14 +222,13 @@ static bool is_in_time(const sbx_steps *steps, uint64_t pause_ms) {
   return !deadline->armed || (now < deadline->due_ms && pause_ms < deadline->due_ms - now);
 }
 
-bool sbx_steps_repeat(sbx_steps *steps, sbx_repeat *repeat, const sbx_http *reply,
-                      const sbx_err *err, sbx_steps_time on_time) {
-  uint64_t pause = repeat->pause_ms > 0 ? repeat->pause_ms : FIRST_PAUSE_MS;
+bool sbx_steps_repeat(sbx_steps *steps, sbx_repeat *repeat, const sbx_repeat_rule *rule,
+                      const sbx_http *reply, const sbx_err *err, sbx_steps_time on_time) {
+  uint64_t pause = sbx_repeat_pause(repeat, rule);
   uint64_t asked = asked_pause(reply, err);
-  repeat->pause_ms = pause * 2 < MAX_PAUSE_MS ? pause * 2 : MAX_PAUSE_MS;
   if (pause < asked)
     pause = asked;
-  if (!may_pass(repeat, err->code) || !is_in_time(steps, pause))
+  if (!may_pass(repeat, rule, err->code) || !is_in_time(steps, pause))
     return false;
   if (err->code != SBX_ECONFLICT)
     repeat->failures++;

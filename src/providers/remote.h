@@ -68,18 +68,32 @@ void sbx_steps_wait(sbx_steps *steps, uint64_t ms, sbx_steps_time on_time);
  * SBX_ENOMEM. */
 void sbx_steps_wait_for(sbx_steps *steps, sbx_op *child);
 
-/* How often a request that may be sent twice, such as a delete, was repeated. Zero-initialize. */
+/* When a request that may be sent twice is sent again: a few times after a 429, a failure of the
+ * service and a broken connection; after others as they are named here. */
+typedef struct sbx_repeat_rule {
+  uint64_t first_pause_ms; /* then twice as long each time */
+  uint64_t most_pause_ms;
+  unsigned most;  /* repeats, one after the other */
+  bool conflicts; /* after a conflict, for as long as it lasts */
+  bool timeouts;  /* after a request that was not answered in time */
+} sbx_repeat_rule;
+
+/* Deletes, and the search for what is to be deleted. */
+extern const sbx_repeat_rule sbx_repeat_delete;
+
+/* How often a request was repeated. After a success, zero-initialize it once more. */
 typedef struct sbx_repeat {
   uint64_t pause_ms;
   unsigned failures;
 } sbx_repeat;
 
-/* Waits and then calls `on_time`, when `err`, which `reply` was found to be, may pass: a conflict,
- * for as long as it lasts, and a few times a 429, a failure of the service and a broken connection.
- * Each pause is longer than the last one, and none is shorter than Retry-After says. False: it does
- * not pass, or not before the op's deadline; there is no pause. */
-bool sbx_steps_repeat(sbx_steps *steps, sbx_repeat *repeat, const sbx_http *reply,
-                      const sbx_err *err, sbx_steps_time on_time);
+/* Waits and then calls `on_time`, when `err` may pass by the rule. No pause is shorter than the
+ * error or the Retry-After of `reply` says; NULL: the error's word is enough. False: it does not
+ * pass, or not before the op's deadline; there is no pause. */
+bool sbx_steps_repeat(sbx_steps *steps, sbx_repeat *repeat, const sbx_repeat_rule *rule,
+                      const sbx_http *reply, const sbx_err *err, sbx_steps_time on_time);
+/* The next of the rule's pauses. */
+uint64_t sbx_repeat_pause(sbx_repeat *repeat, const sbx_repeat_rule *rule);
 /* `err` NULL: success. */
 void sbx_steps_finish(sbx_steps *steps, const sbx_err *err);
 void sbx_steps_finish_code(sbx_steps *steps, int code);

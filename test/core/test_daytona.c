@@ -1,8 +1,9 @@
 /* Tests of the Daytona provider's parts that need no server: options, the text that runs a command,
- * and reading its report. */
+ * sending it without memory, and reading its report. */
 #include "providers/daytona.h"
 
 #include "support/config_test.h"
+#include "support/loop_fixture.h"
 
 #define TAG "0123456789abcdef0123456789abcdef"
 #define REPORT "a shell's greeting\n\n" TAG " ran 7 0 5 3\naGVsbG8=\n\nZXJy\n\n" TAG " end\n"
@@ -183,6 +184,72 @@ static void test_writing_without_memory(void **state) {
   }
 }
 
+/* ---- a command ---- */
+
+typedef struct run {
+  bool ended;
+  int code;
+} run;
+
+static void on_run_done(sbx_op *op, void *arg) {
+  run *r = arg;
+  r->ended = true;
+  r->code = op->err.code;
+}
+
+static void on_no_output(void *arg, sbx_stream stream, sbx_slice bytes) {
+  (void)arg;
+  (void)stream;
+  (void)bytes;
+}
+
+/* Nobody listens at the port: with all the memory it needs, the command fails there. */
+static sbx_session *closed_session(sbx_loop *loop) {
+  static const char options[] = "{\"apiKey\":\"k\",\"baseURL\":\"http://127.0.0.1:1/api\"}";
+  sbx_config *config = NULL;
+  sbx_json_doc *doc = NULL;
+  assert_int_equal(sbx_json_parse(&doc, LIT(options), NULL), SBX_OK);
+  assert_int_equal(
+      sbx_provider_configure(&config, &sbx_daytona_provider, loop, sbx_json_root(doc), NULL),
+      SBX_OK);
+  sbx_json_free(doc, true);
+  sbx_session *session = sbx_daytona_provider.session_new(config);
+  assert_non_null(session);
+  session->toolbox = sbx_strndup("http://127.0.0.1:1/t", 20);
+  return session;
+}
+
+/* Fetches of the output must not outlive a command that could not be sent. */
+static void test_a_command_without_memory(void **state) {
+  uv_loop_t uv;
+  sbx_loop *loop;
+  int code = SBX_ENOMEM;
+  (void)state;
+  loop_open(&uv, &loop);
+  sbx_session *session = closed_session(loop);
+  sbx_config *config = session->config;
+  for (size_t nth = 1; code == SBX_ENOMEM; nth++) {
+    run r = {.code = SBX_ENOMEM};
+    sbx_exec_status status = {0};
+    sbx_output *output = sbx_output_new(1000, SBX_KEEP_HEAD, false, on_no_output, NULL);
+    assert_non_null(output);
+    sbx_alloc_fail_at(nth, false);
+    sbx_op *op = sbx__daytona_exec(session, &specs[0], output, &status, on_run_done, &r);
+    bool failed = sbx_alloc_failed();
+    sbx_alloc_fail_at(0, false);
+    while (op != NULL && !r.ended)
+      uv_run(&uv, UV_RUN_ONCE);
+    sbx_output_free(output);
+    assert_int_equal(uv_run(&uv, UV_RUN_DEFAULT), 0);
+    assert_false(status.started);
+    code = failed ? SBX_ENOMEM : r.code;
+  }
+  assert_int_equal(code, SBX_ENET);
+  sbx_daytona_provider.session_free(session);
+  sbx__daytona_config_free(config);
+  loop_end(&uv, loop);
+}
+
 /* ---- the report ---- */
 
 static int read_text(sbx_slice printed, sbx__daytona_report *report) {
@@ -273,6 +340,7 @@ int main(void) {
       cmocka_unit_test(test_folders_that_go_along),
       cmocka_unit_test(test_old_daemons_get_one_argument_and_exports),
       cmocka_unit_test(test_writing_without_memory),
+      cmocka_unit_test(test_a_command_without_memory),
       cmocka_unit_test(test_report),
       cmocka_unit_test(test_words_of_a_report),
       cmocka_unit_test(test_report_cut_anywhere),

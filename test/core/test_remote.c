@@ -14,6 +14,7 @@ typedef struct fixture {
 typedef struct asker {
   sbx_steps steps;
   sbx_repeat repeat;
+  const sbx_repeat_rule *rule;
   sbx_err err;
   const char *retry_after;
 } asker;
@@ -31,7 +32,7 @@ static void ask(sbx_steps *steps) {
     sbx_headers_add(&reply.headers, sbx_slice_str("retry-after"), sbx_slice_str(a->retry_after),
                     NULL);
   ((result *)steps->op.arg)->asked++;
-  if (!sbx_steps_repeat(steps, &a->repeat, &reply, &a->err, ask))
+  if (!sbx_steps_repeat(steps, &a->repeat, a->rule, &reply, &a->err, ask))
     sbx_steps_finish(steps, &a->err);
   sbx_headers_deinit(&reply.headers);
 }
@@ -41,11 +42,12 @@ static void on_done(sbx_op *op, void *arg) {
 }
 
 /* How often it is asked, and what comes of it, within `deadline_ms`; 0: without a deadline. */
-static result ask_all(fixture *f, const sbx_err *err, const char *retry_after,
-                      uint64_t deadline_ms) {
+static result ask_by(const sbx_repeat_rule *rule, fixture *f, const sbx_err *err,
+                     const char *retry_after, uint64_t deadline_ms) {
   result out = {0};
   asker *a = sbx_steps_new(sizeof *a, NULL, f->loop, on_done, &out);
   assert_non_null(a);
+  a->rule = rule;
   a->err = *err;
   a->retry_after = retry_after;
   if (deadline_ms > 0)
@@ -53,6 +55,11 @@ static result ask_all(fixture *f, const sbx_err *err, const char *retry_after,
   ask(&a->steps);
   assert_int_equal(uv_run(&f->uv, UV_RUN_DEFAULT), 0);
   return out;
+}
+
+static result ask_all(fixture *f, const sbx_err *err, const char *retry_after,
+                      uint64_t deadline_ms) {
+  return ask_by(&sbx_repeat_delete, f, err, retry_after, deadline_ms);
 }
 
 static int setup(void **state) {
@@ -139,6 +146,33 @@ static void test_a_pause_beyond_the_deadline_is_not_begun(void **state) {
   assert_int_equal(ask_all(*state, &err, NULL, 60000).asked, 1);
 }
 
+static void test_rules_differ(void **state) {
+  static const sbx_repeat_rule rule = {
+      .first_pause_ms = 10, .most_pause_ms = 30, .most = 3, .timeouts = true};
+  static const struct {
+    int code;
+    unsigned asked;
+  } cases[] = {{SBX_ENET, 4},     {SBX_ERATE, 4},  {SBX_EPROVIDER, 4},
+               {SBX_ETIMEOUT, 4}, {SBX_EPROTO, 1}, {SBX_ECONFLICT, 1}};
+  for (size_t i = 0; i < sizeof cases / sizeof *cases; i++) {
+    sbx_err err = error_of(cases[i].code, 0);
+    uint64_t begin = sbx_now_ms();
+    result r = ask_by(&rule, *state, &err, NULL, 0);
+    assert_int_equal(r.asked, cases[i].asked);
+    assert_int_equal(r.code, cases[i].code);
+    if (r.asked > 1)
+      assert_true(sbx_now_ms() - begin >= 10 + 20 + 30);
+  }
+}
+
+static void test_pauses_grow_to_the_rules_most(void **state) {
+  static const uint64_t pauses[] = {150, 300, 600, 1200, 2000, 2000};
+  sbx_repeat repeat = {0};
+  (void)state;
+  for (size_t i = 0; i < sizeof pauses / sizeof *pauses; i++)
+    assert_int_equal(sbx_repeat_pause(&repeat, &sbx_repeat_delete), pauses[i]);
+}
+
 int main(void) {
 #define T(name) cmocka_unit_test_setup_teardown(name, setup, teardown)
   const struct CMUnitTest tests[] = {
@@ -148,6 +182,8 @@ int main(void) {
       T(test_a_conflict_lasts_longer_than_failures),
       T(test_what_the_service_asks_for_is_waited_for),
       T(test_a_pause_beyond_the_deadline_is_not_begun),
+      T(test_rules_differ),
+      T(test_pauses_grow_to_the_rules_most),
   };
   return cmocka_run_group_tests(tests, NULL, NULL);
 }
