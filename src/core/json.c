@@ -571,17 +571,21 @@ static void write_escape(sbx_buf *buf, char c) {
     sbx_buf_appendf(buf, "\\u%04x", (unsigned)c);
 }
 
-static void write_string(sbx_buf *buf, sbx_slice s) {
-  sbx_buf_append_char(buf, '"');
-  while (s.len && !buf->error) {
-    size_t plain = plain_length(s);
-    sbx_utf8_append_lossy(buf, sbx_slice_of(s.ptr, plain));
-    s = sbx_slice_skip(s, plain);
-    if (s.len) {
-      write_escape(buf, s.ptr[0]);
-      s = sbx_slice_skip(s, 1);
+void sbx_json_escape(sbx_buf *out, sbx_slice text) {
+  while (text.len && !out->error) {
+    size_t plain = plain_length(text);
+    sbx_utf8_append_lossy(out, sbx_slice_of(text.ptr, plain));
+    text = sbx_slice_skip(text, plain);
+    if (text.len) {
+      write_escape(out, text.ptr[0]);
+      text = sbx_slice_skip(text, 1);
     }
   }
+}
+
+static void write_string(sbx_buf *buf, sbx_slice s) {
+  sbx_buf_append_char(buf, '"');
+  sbx_json_escape(buf, s);
   sbx_buf_append_char(buf, '"');
 }
 

@@ -57,5 +57,8 @@ void sbx_json_put_string(sbx_json_out *out, sbx_slice value);
 void sbx_json_put_int(sbx_json_out *out, int64_t value);
 void sbx_json_put_bool(sbx_json_out *out, bool value);
 void sbx_json_put_null(sbx_json_out *out);
+/* Appends `text` as it stands between the quotes of a string, for strings that are made of several
+ * texts. */
+void sbx_json_escape(sbx_buf *out, sbx_slice text);
 
 #endif

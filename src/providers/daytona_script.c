@@ -196,8 +196,99 @@ static const char list_program[] = PROLOGUE
 
 /* ---- writing -------------------------------------------------------------------------------- */
 
+/* run_program as it stands in a JSON string. It goes along with every command, always the same, and
+ * to escape it each time would take longer than all the rest of the writing. */
+static struct {
+  uv_once_t once;
+  size_t len;
+  char text[2 * sizeof run_program];
+} escaped_run = {.once = UV_ONCE_INIT};
+
+static void escape_run(void) {
+  char *to = escaped_run.text;
+  for (const char *c = run_program; *c != '\0'; c++) {
+    if (*c == '\n' || *c == '"' || *c == '\\')
+      *to++ = '\\';
+    *to++ = *c == '\n' ? 'n' : *c;
+  }
+  escaped_run.len = (size_t)(to - escaped_run.text);
+}
+
+/* A text on its way into the member "command" of a request's body. It is written in its place at
+ * once, as the inside of a JSON string; for old daemons, as it is, into a buffer of its own. */
+typedef struct script {
+  sbx_buf *to; /* texts that need no escapes may be added as they are */
+  sbx_buf *body;
+  sbx_buf unwrapped;
+  const sbx_session *session;
+} script;
+
+static void begin_script(script *s, sbx_buf *body, const sbx_session *session, size_t room) {
+  s->body = body;
+  s->to = session->old_shell ? &s->unwrapped : body;
+  s->session = session;
+  sbx_buf_init(&s->unwrapped, MAX_TEXT);
+  sbx_buf_init(body, MAX_TEXT);
+  sbx_buf_append_str(body, "{\"command\":\"");
+  sbx_buf_reserve(s->to, room + LITTLE_TEXT);
+}
+
+static void put(script *s, sbx_slice text) {
+  if (s->to == s->body)
+    sbx_json_escape(s->to, text);
+  else
+    sbx_buf_append_slice(s->to, text);
+}
+
+static void put_str(script *s, const char *text) {
+  put(s, sbx_slice_str(text));
+}
+
+/* Behind a blank. */
+static void put_number(script *s, uint64_t value) {
+  char text[21];
+  size_t at = sizeof text;
+  do {
+    text[--at] = (char)('0' + value % 10);
+    value /= 10;
+  } while (value > 0);
+  text[--at] = ' ';
+  sbx_buf_append(s->to, text + at, sizeof text - at);
+}
+
+static void put_program_name(script *s, const char *tag) {
+  sbx_buf_append_str(s->to, "' /tmp/.cloudsandbox-");
+  sbx_buf_append_str(s->to, tag);
+  sbx_buf_append_char(s->to, ' ');
+  sbx_buf_append_str(s->to, tag);
+}
+
+/* exec /bin/sh -c PROGRAM FOLDER TAG */
+static void put_program(script *s, const char *program, const char *tag) {
+  put_str(s, "exec /bin/sh -c '");
+  put_str(s, program);
+  put_program_name(s, tag);
+}
+
+static void put_run_program(script *s, const char *tag) {
+  if (s->to != s->body) {
+    put_program(s, run_program, tag);
+    return;
+  }
+  uv_once(&escaped_run.once, escape_run);
+  sbx_buf_append_str(s->to, "exec /bin/sh -c '");
+  sbx_buf_append(s->to, escaped_run.text, escaped_run.len);
+  put_program_name(s, tag);
+}
+
+/* The lines of a here-document; its end cannot stand in base64. */
+static void put_document(script *s, sbx_slice bytes) {
+  sbx_base64_encode(s->to, bytes);
+  put_str(s, "\n.\n");
+}
+
 /* Strict quoting for /bin/sh: the only one there is. */
-static void put_quoted(sbx_buf *out, sbx_slice text) {
+static void quote(sbx_buf *out, sbx_slice text) {
   sbx_buf_append_char(out, '\'');
   while (text.len > 0) {
     size_t plain = sbx_slice_find(text, '\'');
@@ -209,19 +300,6 @@ static void put_quoted(sbx_buf *out, sbx_slice text) {
   sbx_buf_append_char(out, '\'');
 }
 
-/* exec /bin/sh -c PROGRAM FOLDER TAG */
-static void put_program(sbx_buf *out, const char *program, const char *tag) {
-  sbx_buf_append_str(out, "exec /bin/sh -c '");
-  sbx_buf_append_str(out, program);
-  sbx_buf_appendf(out, "' /tmp/.cloudsandbox-%s %s", tag, tag);
-}
-
-/* The lines of a here-document; its end cannot stand in base64. */
-static void put_document(sbx_buf *out, sbx_slice bytes) {
-  sbx_base64_encode(out, bytes);
-  sbx_buf_append_str(out, "\n.\n");
-}
-
 static const char *how_to_run(const sbx_exec_spec *spec) {
   bool input = spec->stdin_bytes.len > 0;
   if (spec->kind != SBX_EXEC_CODE)
@@ -231,89 +309,108 @@ static const char *how_to_run(const sbx_exec_spec *spec) {
   return input ? RUN_NODE_WITH_INPUT : RUN_NODE;
 }
 
-static void put_command_text(sbx_buf *out, const sbx_exec_spec *spec) {
+static void fail_script(script *s, int error) {
+  if (s->to->error == SBX_OK)
+    s->to->error = error;
+}
+
+static void put_command_text(script *s, const sbx_exec_spec *spec) {
   sbx_buf line;
   if (spec->kind != SBX_EXEC_ARGV) {
-    put_document(out, spec->text);
+    put_document(s, spec->text);
     return;
   }
   sbx_buf_init(&line, MAX_TEXT);
   sbx_buf_append_str(&line, "exec");
   for (size_t i = 0; i < spec->argc; i++) {
     sbx_buf_append_char(&line, ' ');
-    put_quoted(&line, spec->argv[i]);
+    quote(&line, spec->argv[i]);
   }
   if (line.error == SBX_OK)
-    put_document(out, sbx_buf_slice(&line));
-  else if (out->error == SBX_OK)
-    out->error = line.error;
+    put_document(s, sbx_buf_slice(&line));
+  else
+    fail_script(s, line.error);
   sbx_buf_deinit(&line);
 }
 
 /* Old daemons take no variables, and have their working directory in another field. */
-static void put_exports(sbx_buf *out, const sbx_session *session, const sbx_exec_spec *spec) {
-  for (size_t i = 0; session->old_env && i < spec->env_count; i++) {
-    sbx_buf_append_str(out, "export ");
-    sbx_buf_append_slice(out, spec->env[i].name);
-    sbx_buf_append_char(out, '=');
-    put_quoted(out, spec->env[i].value);
-    sbx_buf_append_char(out, '\n');
+static void put_exports(script *s, const sbx_exec_spec *spec) {
+  sbx_buf lines;
+  sbx_buf_init(&lines, MAX_TEXT);
+  for (size_t i = 0; s->session->old_env && i < spec->env_count; i++) {
+    sbx_buf_append_str(&lines, "export ");
+    sbx_buf_append_slice(&lines, spec->env[i].name);
+    sbx_buf_append_char(&lines, '=');
+    quote(&lines, spec->env[i].value);
+    sbx_buf_append_char(&lines, '\n');
   }
+  if (lines.error == SBX_OK)
+    put(s, sbx_buf_slice(&lines));
+  else
+    fail_script(s, lines.error);
+  sbx_buf_deinit(&lines);
 }
 
 /* The tags of the commands whose folders may go, as one argument. */
-static void put_left(sbx_buf *out, const sbx_session *session) {
-  const sbx__daytona_left *left = &session->left;
-  sbx_buf_append_str(out, " '");
+static void put_left(script *s) {
+  const sbx__daytona_left *left = &s->session->left;
+  sbx_buf_append_str(s->to, " '");
   for (size_t i = 0; i < left->count; i++) {
-    sbx_buf_append_str(out, i > 0 ? " " : "");
-    sbx_buf_append_str(out, left->tags[i]);
+    sbx_buf_append_str(s->to, i > 0 ? " " : "");
+    sbx_buf_append_str(s->to, left->tags[i]);
   }
-  sbx_buf_append_char(out, '\'');
+  sbx_buf_append_char(s->to, '\'');
 }
 
-static void put_run(sbx_buf *out, const sbx_session *session, const sbx_exec_spec *spec,
-                    const char *tag, sbx__daytona_share share, bool keep) {
-  unsigned long long limit =
-      spec->timeout_ms == SBX_NO_TIMEOUT ? 0 : (unsigned long long)spec->timeout_ms;
-  sbx_buf_reserve(out, sizeof run_program + LITTLE_TEXT);
-  put_program(out, run_program, tag);
-  sbx_buf_appendf(out, " %llu", limit / 1000);
-  if (limit % 1000 != 0)
-    sbx_buf_appendf(out, ".%03llu", limit % 1000);
-  sbx_buf_appendf(out, " %zu %zu %d %d '", share.head, share.tail, spec->merge_streams ? 1 : 0,
-                  keep ? 1 : 0);
-  sbx_buf_append_str(out, how_to_run(spec));
-  sbx_buf_appendf(out, "' %d", spec->stdin_bytes.len > 0 ? 1 : 0);
-  put_left(out, session);
-  sbx_buf_append_str(out, " 3<<'.' 4<<'.'\n");
-  put_command_text(out, spec);
-  put_document(out, spec->stdin_bytes);
+static void put_limit(script *s, uint64_t limit_ms) {
+  if (limit_ms == SBX_NO_TIMEOUT)
+    limit_ms = 0;
+  put_number(s, limit_ms / 1000);
+  if (limit_ms % 1000 != 0)
+    sbx_buf_appendf(s->to, ".%03u", (unsigned)(limit_ms % 1000));
+}
+
+static void put_run(script *s, const sbx_exec_spec *spec, const char *tag, sbx__daytona_share share,
+                    bool keep) {
+  put_exports(s, spec);
+  put_run_program(s, tag);
+  put_limit(s, spec->timeout_ms);
+  put_number(s, share.head);
+  put_number(s, share.tail);
+  put_number(s, spec->merge_streams ? 1 : 0);
+  put_number(s, keep ? 1 : 0);
+  sbx_buf_append_str(s->to, " '");
+  put_str(s, how_to_run(spec));
+  sbx_buf_append_char(s->to, '\'');
+  put_number(s, spec->stdin_bytes.len > 0 ? 1 : 0);
+  put_left(s);
+  put_str(s, " 3<<'.' 4<<'.'\n");
+  put_command_text(s, spec);
+  put_document(s, spec->stdin_bytes);
 }
 
 /* For daemons that split the text into words by themselves: quotes, but no shell. */
-static void wrap_for_old_shell(sbx_buf *out, sbx_slice text) {
-  sbx_buf_append_str(out, "sh -c \"echo '");
-  sbx_base64_encode(out, text);
-  sbx_buf_append_str(out, "' | base64 -d | sh\"");
-  if (out->error == SBX_OK && out->len > MAX_ARGUMENT)
-    out->error = SBX_ETOOBIG;
+static void wrap_for_old_shell(script *s) {
+  static const char before[] = "sh -c \"echo '", after[] = "' | base64 -d | sh\"";
+  sbx_json_escape(s->body, sbx_slice_str(before));
+  size_t begin = s->body->len;
+  sbx_base64_encode(s->body, sbx_buf_slice(&s->unwrapped));
+  size_t len = sizeof before - 1 + (s->body->len - begin) + sizeof after - 1;
+  sbx_json_escape(s->body, sbx_slice_str(after));
+  s->to = s->body;
+  if (s->unwrapped.error != SBX_OK)
+    fail_script(s, s->unwrapped.error);
+  else if (len > MAX_ARGUMENT)
+    fail_script(s, SBX_ETOOBIG);
+  sbx_buf_deinit(&s->unwrapped);
 }
 
-/* {"command": ..., "cwd": ..., "envs": ..., "timeout": ...} */
-static int put_request(sbx_buf *out, const sbx_session *session, sbx_buf *text,
-                       const sbx_exec_spec *spec, uint64_t limit_s) {
-  sbx_json_out json;
-  sbx_buf wrapped;
-  sbx_buf_init(&wrapped, MAX_TEXT);
-  sbx_buf_init(out, MAX_TEXT);
-  sbx_buf_reserve(out, text->len + text->len / 8 + LITTLE_TEXT);
-  if (session->old_shell && text->error == SBX_OK)
-    wrap_for_old_shell(&wrapped, sbx_buf_slice(text));
-  sbx_json_out_init(&json, out);
-  sbx_json_begin_object(&json);
-  sbx_json_put_name(&json, sbx_slice_str("command"));
-  sbx_json_put_string(&json, sbx_buf_slice(session->old_shell ? &wrapped : text));
+/* {"command": ..., "timeout": ..., "cwd": ..., "envs": ...} */
+static int end_script(script *s, const sbx_exec_spec *spec, uint64_t limit_s) {
+  sbx_json_out json = {.buf = s->body, .need_comma = true};
+  if (s->to != s->body)
+    wrap_for_old_shell(s);
+  sbx_buf_append_char(s->body, '"');
   if (limit_s > 0 && limit_s <= UINT32_MAX) {
     sbx_json_put_name(&json, sbx_slice_str("timeout"));
     sbx_json_put_int(&json, (int64_t)limit_s);
@@ -321,16 +418,16 @@ static int put_request(sbx_buf *out, const sbx_session *session, sbx_buf *text,
   if (spec != NULL) {
     sbx_buf dir;
     sbx_buf_init(&dir, SBX__DAYTONA_URL_MAX);
-    sbx__daytona_absolute(&dir, session, spec->cwd);
+    sbx__daytona_absolute(&dir, s->session, spec->cwd);
     if (dir.len > 0) {
       sbx_json_put_name(&json, sbx_slice_str("cwd"));
       sbx_json_put_string(&json, sbx_buf_slice(&dir));
     }
-    if (dir.error != SBX_OK && wrapped.error == SBX_OK)
-      wrapped.error = dir.error;
+    if (dir.error != SBX_OK)
+      fail_script(s, dir.error);
     sbx_buf_deinit(&dir);
   }
-  if (spec != NULL && spec->env_count > 0 && !session->old_env) {
+  if (spec != NULL && spec->env_count > 0 && !s->session->old_env) {
     sbx_json_put_name(&json, sbx_slice_str("envs"));
     sbx_json_begin_object(&json);
     for (size_t i = 0; i < spec->env_count; i++) {
@@ -340,70 +437,70 @@ static int put_request(sbx_buf *out, const sbx_session *session, sbx_buf *text,
     sbx_json_end_object(&json);
   }
   sbx_json_end_object(&json);
-  int rc = text->error != SBX_OK ? text->error : wrapped.error;
-  if (rc != SBX_OK && out->error == SBX_OK)
-    out->error = rc;
-  sbx_buf_deinit(&wrapped);
-  sbx_buf_deinit(text);
-  return out->error;
+  return s->body->error;
 }
 
 int sbx__daytona_write_command(sbx_buf *out, const sbx_session *session, const sbx_exec_spec *spec,
                                const char *tag, sbx__daytona_share share, bool keep) {
-  sbx_buf text;
+  script s;
   uint64_t limit_s = 0;
   if (spec->timeout_ms != SBX_NO_TIMEOUT)
     limit_s = (spec->timeout_ms + 999) / 1000 + TOOLBOX_GRACE_S;
-  sbx_buf_init(&text, MAX_TEXT);
-  put_exports(&text, session, spec);
-  put_run(&text, session, spec, tag, share, keep);
-  return put_request(out, session, &text, spec, limit_s);
+  begin_script(&s, out, session, sizeof escaped_run.text);
+  put_run(&s, spec, tag, share, keep);
+  return end_script(&s, spec, limit_s);
 }
 
 int sbx__daytona_write_fetch(sbx_buf *out, const sbx_session *session, const char *tag,
                              const uint64_t at[2], size_t most, bool over) {
-  sbx_buf text;
-  sbx_buf_init(&text, MAX_TEXT);
-  put_program(&text, fetch_program, tag);
-  sbx_buf_appendf(&text, " %llu %llu %zu %d </dev/null\n", (unsigned long long)at[0],
-                  (unsigned long long)at[1], most, over ? 1 : 0);
-  return put_request(out, session, &text, NULL, FETCH_LIMIT_S);
+  script s;
+  begin_script(&s, out, session, sizeof fetch_program);
+  put_program(&s, fetch_program, tag);
+  put_number(&s, at[0]);
+  put_number(&s, at[1]);
+  put_number(&s, most);
+  put_number(&s, over ? 1 : 0);
+  put_str(&s, " </dev/null\n");
+  return end_script(&s, NULL, FETCH_LIMIT_S);
 }
 
 int sbx__daytona_write_ask(sbx_buf *out, const sbx_session *session, const char *tag,
                            sbx__daytona_share share) {
-  sbx_buf text;
-  sbx_buf_init(&text, MAX_TEXT);
-  put_program(&text, ask_program, tag);
-  sbx_buf_appendf(&text, " %zu %zu </dev/null\n", share.head, share.tail);
-  return put_request(out, session, &text, NULL, FETCH_LIMIT_S);
+  script s;
+  begin_script(&s, out, session, sizeof ask_program);
+  put_program(&s, ask_program, tag);
+  put_number(&s, share.head);
+  put_number(&s, share.tail);
+  put_str(&s, " </dev/null\n");
+  return end_script(&s, NULL, FETCH_LIMIT_S);
 }
 
 int sbx__daytona_write_forget(sbx_buf *out, const sbx_session *session, const char *tag) {
-  sbx_buf text;
-  sbx_buf_init(&text, MAX_TEXT);
-  put_program(&text, forget_program, tag);
-  put_left(&text, session);
-  sbx_buf_append_str(&text, " </dev/null\n");
-  return put_request(out, session, &text, NULL, FETCH_LIMIT_S);
+  script s;
+  begin_script(&s, out, session, sizeof forget_program);
+  put_program(&s, forget_program, tag);
+  put_left(&s);
+  put_str(&s, " </dev/null\n");
+  return end_script(&s, NULL, FETCH_LIMIT_S);
 }
 
 int sbx__daytona_write_kill(sbx_buf *out, const sbx_session *session, const char *tag) {
-  sbx_buf text;
-  sbx_buf_init(&text, MAX_TEXT);
-  put_program(&text, kill_program, tag);
-  sbx_buf_append_str(&text, " </dev/null\n");
-  return put_request(out, session, &text, NULL, KILL_LIMIT_S);
+  script s;
+  begin_script(&s, out, session, sizeof kill_program);
+  put_program(&s, kill_program, tag);
+  put_str(&s, " </dev/null\n");
+  return end_script(&s, NULL, KILL_LIMIT_S);
 }
 
 int sbx__daytona_write_list(sbx_buf *out, const sbx_session *session, const char *tag,
                             size_t most) {
   static const sbx_exec_spec in_base_directory;
-  sbx_buf text;
-  sbx_buf_init(&text, MAX_TEXT);
-  put_program(&text, list_program, tag);
-  sbx_buf_appendf(&text, " %zu </dev/null\n", most);
-  return put_request(out, session, &text, &in_base_directory, LIST_LIMIT_S);
+  script s;
+  begin_script(&s, out, session, sizeof list_program);
+  put_program(&s, list_program, tag);
+  put_number(&s, most);
+  put_str(&s, " </dev/null\n");
+  return end_script(&s, &in_base_directory, LIST_LIMIT_S);
 }
 
 /* ---- reading -------------------------------------------------------------------------------- */

@@ -2,6 +2,7 @@
  * sending it without memory, and reading its report. */
 #include "providers/daytona.h"
 
+#include "core/enc.h"
 #include "support/config_test.h"
 #include "support/loop_fixture.h"
 
@@ -163,6 +164,58 @@ static void test_old_daemons_get_one_argument_and_exports(void **state) {
       SBX_ETOOBIG);
   sbx_buf_deinit(&body);
   free(many);
+}
+
+/* Its escapes are made once, and not by the writer of JSON. */
+static void test_a_script_is_the_same_wrapped_or_not(void **state) {
+  static const char before[] = "sh -c \"echo '", after[] = "' | base64 -d | sh\"";
+  (void)state;
+  for (size_t i = 0; i < COUNT(specs); i++) {
+    sbx_slice texts[2];
+    sbx_json_doc *docs[2];
+    sbx_buf bodies[2], unwrapped;
+    for (int old = 0; old < 2; old++) {
+      sbx_session session = {.old_shell = old == 1, .left = {.tags = {TAG}, .count = 1}};
+      assert_int_equal(sbx__daytona_write_command(&bodies[old], &session, &specs[i], TAG,
+                                                  (sbx__daytona_share){10, 20}, true),
+                       SBX_OK);
+      assert_true(sbx_json_string(parse(&docs[old], &bodies[old], "command"), &texts[old]));
+    }
+    sbx_slice wrapped = sbx_slice_skip(texts[1], sizeof before - 1);
+    assert_true(sbx_slice_starts_with(texts[1], LIT(before)));
+    wrapped.len -= sizeof after - 1;
+    assert_memory_equal(wrapped.ptr + wrapped.len, after, sizeof after - 1);
+    sbx_buf_init(&unwrapped, SIZE_MAX);
+    assert_int_equal(sbx_base64_decode(&unwrapped, wrapped), SBX_OK);
+    assert_slice(sbx_buf_slice(&unwrapped), texts[0]);
+    sbx_buf_deinit(&unwrapped);
+    for (int old = 0; old < 2; old++) {
+      sbx_json_free(docs[old], false);
+      sbx_buf_deinit(&bodies[old]);
+    }
+  }
+}
+
+static void test_limits_of_a_script(void **state) {
+  static const struct {
+    uint64_t ms;
+    const char *words;
+  } cases[] = {{1, TAG " 0.001 10 20 "},
+               {30000, TAG " 30 10 20 "},
+               {1500, TAG " 1.500 10 20 "},
+               {2147483000, TAG " 2147483 10 20 "},
+               {SBX_NO_TIMEOUT, TAG " 0 10 20 "}};
+  sbx_session session = {0};
+  (void)state;
+  for (size_t i = 0; i < COUNT(cases); i++) {
+    sbx_exec_spec spec = {.kind = SBX_EXEC_SHELL, .timeout_ms = cases[i].ms};
+    sbx_buf body;
+    assert_int_equal(
+        sbx__daytona_write_command(&body, &session, &spec, TAG, (sbx__daytona_share){10, 20}, true),
+        SBX_OK);
+    assert_true(sbx__daytona_says(sbx_buf_slice(&body), cases[i].words));
+    sbx_buf_deinit(&body);
+  }
 }
 
 static void test_writing_without_memory(void **state) {
@@ -339,6 +392,8 @@ int main(void) {
       cmocka_unit_test(test_text_of_the_user_is_not_in_the_program),
       cmocka_unit_test(test_folders_that_go_along),
       cmocka_unit_test(test_old_daemons_get_one_argument_and_exports),
+      cmocka_unit_test(test_a_script_is_the_same_wrapped_or_not),
+      cmocka_unit_test(test_limits_of_a_script),
       cmocka_unit_test(test_writing_without_memory),
       cmocka_unit_test(test_a_command_without_memory),
       cmocka_unit_test(test_report),
