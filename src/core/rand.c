@@ -12,14 +12,14 @@ int sbx_random_hex(char *out, size_t digits, sbx_err *err) {
   unsigned char bytes[64];
   out[0] = '\0';
   for (size_t at = 0; at < digits; at++) {
-    size_t i = at % sizeof bytes;
+    size_t i = at % (2 * sizeof bytes); /* two digits of each byte */
     if (i == 0) {
       int rc = uv_random(NULL, NULL, bytes, sizeof bytes, 0, NULL);
       if (rc != 0)
         return sbx_err_set(err, SBX_EPROVIDER, "the system gives no random bytes: %s",
                            uv_strerror(rc));
     }
-    out[at] = hex[bytes[i] & 15];
+    out[at] = hex[bytes[i / 2] >> (i % 2 * 4) & 15];
     out[at + 1] = '\0';
   }
   return SBX_OK;

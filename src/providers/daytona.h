@@ -44,6 +44,7 @@ void sbx__daytona_config_free(sbx_config *config);
 enum {
   SBX__DAYTONA_TAG = 32,
   SBX__DAYTONA_LEFT = 128,
+  SBX__DAYTONA_SPARE = 4,
 };
 
 /* Commands that are over for us, and whose folders are still in the sandbox: the next command's
@@ -55,6 +56,12 @@ typedef struct sbx__daytona_left {
   uint64_t asked; /* up to this number a request of its own was sent for them */
 } sbx__daytona_left;
 
+/* Tags of commands to come: one question to the system brings so many. */
+typedef struct sbx__daytona_spare {
+  char digits[SBX__DAYTONA_SPARE * SBX__DAYTONA_TAG + 1];
+  size_t count;
+} sbx__daytona_spare;
+
 struct sbx_session {
   sbx_config *config;
   char tag[SBX__DAYTONA_TAG + 1]; /* label by which a create whose answer was lost is found */
@@ -64,9 +71,11 @@ struct sbx_session {
   char *dir;      /* its working directory; NULL: not known */
   bool may_exist; /* a create was sent, and no refusal came */
   bool open;
-  bool old_shell;         /* its daemon has no real shell for commands */
-  bool old_env;           /* its daemon takes no variables with a command */
-  sbx__daytona_left left; /* changed by commands, and by nothing else */
+  bool old_shell; /* its daemon has no real shell for commands */
+  bool old_env;   /* its daemon takes no variables with a command */
+  /* Both are changed by commands, and by nothing else. */
+  sbx__daytona_left left;
+  sbx__daytona_spare spare;
 };
 
 sbx_op *sbx__daytona_open(sbx_session *session, sbx_op_done done, void *arg);

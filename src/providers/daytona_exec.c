@@ -86,6 +86,20 @@ static void put_on(sbx__daytona_left *left, const char *tag) {
   memcpy(left->tags[left->count++], tag, sizeof *left->tags);
 }
 
+/* ---- tags ----------------------------------------------------------------------------------- */
+
+static int take_tag(sbx__daytona_spare *spare, char *tag, sbx_err *err) {
+  if (spare->count == 0) {
+    int rc = sbx_random_hex(spare->digits, SBX__DAYTONA_SPARE * SBX__DAYTONA_TAG, err);
+    if (rc != SBX_OK)
+      return rc;
+    spare->count = SBX__DAYTONA_SPARE;
+  }
+  memcpy(tag, spare->digits + --spare->count * SBX__DAYTONA_TAG, SBX__DAYTONA_TAG);
+  tag[SBX__DAYTONA_TAG] = '\0';
+  return SBX_OK;
+}
+
 /* ---- output --------------------------------------------------------------------------------- */
 
 /* Adds bytes that begin at `from`, less what is there already. */
@@ -493,7 +507,7 @@ sbx_op *sbx__daytona_exec(sbx_session *session, const sbx_exec_spec *spec, sbx_o
   exec->steps.ending = end_early;
   exec->steps.let_go = let_go;
   choose_share(exec, spec);
-  int rc = sbx_random_hex(exec->tag, SBX__DAYTONA_TAG, &err);
+  int rc = take_tag(&session->spare, exec->tag, &err);
   if (rc == SBX_OK)
     send_command(exec, spec);
   else

@@ -11,6 +11,10 @@ static void test_random_names(void **state) {
   assert_int_equal(strspn(a, "0123456789abcdef"), 200);
   assert_int_equal(strlen(a), 200);
   assert_string_not_equal(a, b);
+  bool own = false; /* two digits that are made of one byte */
+  for (size_t i = 0; i < 200; i += 2)
+    own = own || a[i] != a[i + 1];
+  assert_true(own);
   assert_int_equal(sbx_random_hex(none, 0, NULL), SBX_OK);
   assert_string_equal(none, "");
 }

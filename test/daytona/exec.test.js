@@ -233,6 +233,14 @@ describe("commands", { concurrency: 3 }, () => {
   }
 });
 
+test("every command has a name of its own, also of those that run at once", async (t) => {
+  const { sandbox } = await open(t);
+  const results = await Promise.all(Array.from({ length: 10 }, () => sandbox.shell("echo $CLOUDSANDBOX_RUN")));
+  const names = results.map(({ output }) => output.trim());
+  assert.equal(new Set(names).size, 10);
+  for (const name of names) assert.match(name, /^[0-9a-f]{32}$/);
+});
+
 test("the folder of a command stays until the next one, and is small", async (t) => {
   const { engine, sandbox } = await open(t);
   const input = "x".repeat(1_000_000);
