@@ -8,12 +8,12 @@
 #include <fcntl.h>
 #include <netinet/in.h>
 #include <netinet/tcp.h>
-#include <poll.h>
 #include <stdbool.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 #include <strings.h>
+#include <sys/epoll.h>
 #include <sys/socket.h>
 #include <unistd.h>
 
@@ -25,7 +25,7 @@
 #define E2B_ID "ibench0000000000000001"
 #define DAYTONA_ID "6a0b1c9e-0000-4000-8000-000000000001"
 
-enum { MAX_CONNECTIONS = 1024, IN_SIZE = 512 * 1024, KEPT = 32 * 1024 };
+enum { MAX_EVENTS = 64, IN_SIZE = 512 * 1024, KEPT = 32 * 1024 };
 
 static _Noreturn void fail(const char *what) {
   fprintf(stderr, "bench server: %s: %s\n", what, strerror(errno));
@@ -227,32 +227,41 @@ static void begin_chunk(connection *c, size_t line_at) {
     answer(c);
 }
 
-/* Takes lines byte by byte: they are short. Returns what is left of the input. */
+/* Takes what belongs to a head. Returns what is left of the input. */
+static const char *take_head(connection *c, const char *in, const char *end) {
+  size_t had = c->text_len, from = had < 3 ? 0 : had - 3;
+  size_t part = (size_t)(end - in) < KEPT - had ? (size_t)(end - in) : KEPT - had;
+  memcpy(c->text + had, in, part);
+  const char *mark = memmem(c->text + from, had + part - from, "\r\n\r\n", 4);
+  if (mark == NULL && had + part == KEPT)
+    fail("a head that is too long");
+  c->text_len = mark == NULL ? had + part : (size_t)(mark + 4 - c->text);
+  c->text[c->text_len] = '\0';
+  in += c->text_len - had;
+  if (mark != NULL)
+    begin_request(c);
+  return in;
+}
+
+/* The same for the line before a chunk, byte by byte: it is short. */
 static const char *take_line(connection *c, const char *in, const char *end) {
   size_t line_at = c->text_len;
   while (in < end && c->text_len < KEPT) {
     c->text[c->text_len++] = *in++;
     c->text[c->text_len] = '\0';
-    if (c->body_at == 0 && c->text_len >= 4 &&
-        memcmp(c->text + c->text_len - 4, "\r\n\r\n", 4) == 0) {
-      begin_request(c);
-      return in;
-    }
-    if (c->body_at > 0 && in[-1] == '\n') {
+    if (in[-1] == '\n') {
       begin_chunk(c, line_at);
       return in;
     }
   }
-  if (c->body_at > 0 || c->text_len == KEPT)
-    fail("a line in pieces, or too long");
-  return in;
+  fail("a line in pieces, or too long");
 }
 
 static void feed(connection *c, const char *in, size_t len) {
   const char *end = in + len;
   while (in < end) {
     if (c->missing == 0) {
-      in = take_line(c, in, end);
+      in = c->body_at == 0 ? take_head(c, in, end) : take_line(c, in, end);
       continue;
     }
     size_t part = (size_t)(end - in) < c->missing ? (size_t)(end - in) : c->missing;
@@ -302,41 +311,59 @@ static int listen_on_loopback(int *port) {
   return fd;
 }
 
+/* A look at all connections for each request would cost as much as the requests: the kernel says
+ * which of them have something. */
+static void watch(int queue, int how, int fd, uint32_t events, void *what) {
+  struct epoll_event event = {.events = events, .data.ptr = what};
+  if (epoll_ctl(queue, how, fd, &event) != 0)
+    fail("epoll_ctl");
+}
+
+static void accept_one(int queue, int listener) {
+  int one = 1, fd = accept4(listener, NULL, NULL, SOCK_NONBLOCK);
+  if (fd < 0)
+    fail("cannot accept");
+  setsockopt(fd, IPPROTO_TCP, TCP_NODELAY, &one, sizeof one);
+  connection *c = must(calloc(1, sizeof *c));
+  c->fd = fd;
+  watch(queue, EPOLL_CTL_ADD, fd, EPOLLIN, c);
+}
+
+static void serve_one(int queue, connection *c, char *in) {
+  bool was_sending = c->out_len > 0;
+  if (!serve(c, in)) {
+    close(c->fd);
+    free(c);
+    return;
+  }
+  bool sends = c->out_len > 0;
+  if (sends != was_sending)
+    watch(queue, EPOLL_CTL_MOD, c->fd, sends ? EPOLLOUT : EPOLLIN, c);
+}
+
 int main(void) {
-  static connection *connections[MAX_CONNECTIONS];
-  static struct pollfd polls[MAX_CONNECTIONS + 2];
-  size_t count = 0;
-  int port = 0, one = 1;
+  static struct epoll_event events[MAX_EVENTS];
+  int port = 0, queue = epoll_create1(0);
   char *in = must(malloc(IN_SIZE));
   int listener = listen_on_loopback(&port);
   make_e2b();
   make_daytona(port);
+  watch(queue, EPOLL_CTL_ADD, STDIN_FILENO, EPOLLIN, NULL);
+  watch(queue, EPOLL_CTL_ADD, listener, EPOLLIN, in);
   printf("http://127.0.0.1:%d\n", port);
   fflush(stdout);
   for (;;) {
-    polls[0] = (struct pollfd){STDIN_FILENO, POLLIN, 0};
-    polls[1] = (struct pollfd){listener, POLLIN, 0};
-    for (size_t i = 0; i < count; i++)
-      polls[i + 2] =
-          (struct pollfd){connections[i]->fd, connections[i]->out_len > 0 ? POLLOUT : POLLIN, 0};
-    if (poll(polls, count + 2, -1) < 0)
-      fail("poll");
-    if (polls[0].revents != 0)
-      return 0;
-    for (size_t i = count; i-- > 0;) {
-      if (polls[i + 2].revents == 0 || serve(connections[i], in))
-        continue;
-      close(connections[i]->fd);
-      free(connections[i]);
-      connections[i] = connections[--count];
+    int n = epoll_wait(queue, events, MAX_EVENTS, -1);
+    if (n < 0)
+      fail("epoll_wait");
+    for (int i = 0; i < n; i++) {
+      void *what = events[i].data.ptr;
+      if (what == NULL)
+        return 0;
+      if (what == in)
+        accept_one(queue, listener);
+      else
+        serve_one(queue, what, in);
     }
-    if (polls[1].revents == 0)
-      continue;
-    int fd = accept4(listener, NULL, NULL, SOCK_NONBLOCK);
-    if (fd < 0 || count == MAX_CONNECTIONS)
-      fail("cannot accept");
-    setsockopt(fd, IPPROTO_TCP, TCP_NODELAY, &one, sizeof one);
-    connections[count] = must(calloc(1, sizeof **connections));
-    connections[count++]->fd = fd;
   }
 }
