@@ -20,9 +20,9 @@
 #endif
 
 enum {
-  PATH_LIMIT = 4096, /* bytes of a path, its end included */
-  MAX_LINKS = 16,    /* followed from the name of a file that is written */
-  TEMP_TRIES = 8,    /* random names that turn out to exist */
+  PATH_LIMIT = SBX__LOCAL_PATH_LIMIT,
+  MAX_LINKS = 16, /* followed from the name of a file that is written */
+  TEMP_TRIES = 8, /* random names that turn out to exist */
   WRITE_CHUNK = 1 << 30
 };
 
@@ -320,16 +320,17 @@ static int open_parents(const sbx_local_root *root, const char *path) {
   return dir;
 }
 
-/* Appends where a link points to, to the directory that the link is in. Errno value or 0. */
-static int follow(const target *t, const char *dir, char *path) {
+/* The path of what a link in the directory `dir` points to. Errno value or 0. */
+static int follow(const sbx_local_root *root, const target *t, const char *dir, char *path) {
   char link[PATH_LIMIT];
   ssize_t n = readlinkat(t->dir, t->name, link, sizeof link - 1);
   if (n < 0)
     return errno;
   link[n] = '\0';
-  if (link[0] == '/')
+  const char *inside = link[0] == '/' ? sbx__local_below(root, link) : link;
+  if (inside == NULL)
     return EXDEV;
-  int len = snprintf(path, PATH_LIMIT, "%s/%s", dir, link);
+  int len = snprintf(path, PATH_LIMIT, "%s/%s", inside == link ? dir : ".", inside);
   return len >= 0 && len < PATH_LIMIT ? 0 : ENAMETOOLONG;
 }
 
@@ -358,7 +359,7 @@ static int find_target(const sbx_local_root *root, const char *path, target *t) 
     }
     if (!S_ISLNK(st.st_mode))
       return S_ISDIR(st.st_mode) ? EISDIR : ENXIO;
-    int error = root->walk ? ELOOP : follow(t, dir, at);
+    int error = follow(root, t, dir, at);
     if (error != 0)
       return error;
   }
@@ -376,15 +377,26 @@ static int write_bytes(int fd, sbx_slice bytes) {
   return 0;
 }
 
+#define TEMP_START ".cloudsandbox-"
+#define TEMP_END ".tmp"
+enum { TEMP_DIGITS = 16, TEMP_LEN = sizeof TEMP_START - 1 + TEMP_DIGITS + sizeof TEMP_END - 1 };
+
+bool sbx__is_temp_name(const char *name) {
+  static const size_t start = sizeof TEMP_START - 1;
+  return strlen(name) == TEMP_LEN && memcmp(name, TEMP_START, start) == 0 &&
+         strspn(name + start, "0123456789abcdef") == TEMP_DIGITS &&
+         strcmp(name + start + TEMP_DIGITS, TEMP_END) == 0;
+}
+
 /* Writes a new file beside the target and gives it the target's name. Errno value or 0. */
 static int replace(const target *t, sbx_slice bytes) {
-  char temp[64];
+  char temp[TEMP_LEN + 1];
   uint64_t random = 0;
   int fd = -1, error = 0;
   for (int i = 0; i < TEMP_TRIES && fd < 0; i++) {
     if (getentropy(&random, sizeof random) != 0)
       return errno;
-    snprintf(temp, sizeof temp, ".cloudsandbox-%016llx.tmp", (unsigned long long)random);
+    snprintf(temp, sizeof temp, TEMP_START "%016llx" TEMP_END, (unsigned long long)random);
     fd = openat(t->dir, temp, O_WRONLY | O_CREAT | O_EXCL | O_NOFOLLOW | O_CLOEXEC, 0644);
     if (fd < 0 && errno != EEXIST && errno != EINTR)
       return errno;

@@ -1,9 +1,9 @@
 /* local_fs.h - files beneath one directory, and never outside it.
  *
  * Synchronous: made for libuv's thread pool. Where the kernel has openat2() it resolves each path
- * itself and refuses to leave the directory, so no swap of a directory for a link can be a race;
- * links that stay inside are followed. Elsewhere each part is opened on its own and links are not
- * followed at all.
+ * itself and refuses to leave the directory, so no swap of a directory for a link can be a race.
+ * Elsewhere each part is opened on its own. Links that stay inside are followed, relative and
+ * absolute ones: see local_open.c.
  *
  * A path is relative to the root, or absolute and below it; '/' between parts. "." and ".." are
  * resolved as text. All functions fill `err`, which must not be NULL. Errors that all have:
@@ -22,7 +22,8 @@ int sbx_local_fs_read(const sbx_local_root *root, sbx_slice path, sbx_buf *out, 
 /* Creates or replaces a regular file as a whole, with its parents; readers see the old or the new
  * bytes. A link to an existing file inside stays a link. SBX_EQUOTA when the disk is full. */
 int sbx_local_fs_write(const sbx_local_root *root, sbx_slice path, sbx_slice bytes, sbx_err *err);
-/* All regular files, sorted by path. SBX_ETOOBIG when there are more. */
+/* All regular files, sorted by path; not those that are being written under a temporary name.
+ * SBX_ETOOBIG when there are more. */
 int sbx_local_fs_list(const sbx_local_root *root, size_t max_entries, sbx_listing *out,
                       sbx_err *err);
 /* Opens a directory to run a command in; an empty path is the root. SBX_ENOTFOUND. */
@@ -36,5 +37,7 @@ int sbx_local_fs_remove(const sbx_local_root *root, int parent, const char *name
 
 /* Fills `err` for `error` (an errno value), met while doing `verb` to `path`. */
 int sbx__local_fail(sbx_err *err, const char *verb, const char *path, int error);
+/* Whether sbx_local_fs_write() makes such names. */
+bool sbx__is_temp_name(const char *name);
 
 #endif

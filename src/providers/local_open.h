@@ -15,13 +15,18 @@ typedef struct sbx_local_root {
   const char *given; /* another path of it, as the user wrote it; or NULL */
 } sbx_local_root;
 
+enum { SBX__LOCAL_PATH_LIMIT = 4096 /* bytes of a path, its end included */ };
+
 /* Finds out whether the kernel has openat2(). Owns nothing. */
 void sbx_local_root_init(sbx_local_root *root, int fd, const char *path);
 /* Whether the directory is still at its path. */
 bool sbx_local_root_is_there(const sbx_local_root *root);
 
+/* What stands in an absolute path behind the root's own; NULL when it is not below the root. */
+const char *sbx__local_below(const sbx_local_root *root, const char *path);
+
 typedef enum sbx__local_way {
-  SBX__LOCAL_FOLLOW, /* links that stay inside may be used */
+  SBX__LOCAL_FOLLOW, /* links that stay inside may be used, absolute ones too */
   SBX__LOCAL_STAY    /* neither links nor, as far as the kernel can tell, mount points */
 } sbx__local_way;
 

@@ -76,8 +76,8 @@ static int read_entries(lister *l, const char *path, DIR *dir) {
   struct stat st;
   int rc = SBX_OK;
   for (errno = 0; rc == SBX_OK && (entry = readdir(dir)) != NULL; errno = 0) {
-    /* What has gone meanwhile is not there. */
-    if (sbx__is_dot(entry->d_name) ||
+    /* What has gone meanwhile is not there; what is half written is not there yet. */
+    if (sbx__is_dot(entry->d_name) || sbx__is_temp_name(entry->d_name) ||
         fstatat(dirfd(dir), entry->d_name, &st, AT_SYMLINK_NOFOLLOW) != 0)
       continue;
     if (S_ISDIR(st.st_mode))

@@ -127,8 +127,13 @@ describe("paths", { concurrency: 4 }, () => {
     await sandbox.writeFile("folder/f", "inside");
     symlinkSync("folder/f", path.join(workspace, "file-link"));
     symlinkSync("folder", path.join(workspace, "folder-link"));
-    assert.equal(await sandbox.readFile("file-link"), "inside");
-    assert.equal(await sandbox.readFile("folder-link/f"), "inside");
+    await sandbox.shell('ln -s "$PWD/folder/f" absolute-link; ln -s "$PWD/folder" absolute-folder-link');
+    for (const name of ["file-link", "folder-link/f", "absolute-link", "absolute-folder-link/f"]) {
+      assert.equal(await sandbox.readFile(name), "inside");
+    }
+    await sandbox.writeFile("absolute-link", "through the link");
+    assert.equal(await sandbox.readFile("folder/f"), "through the link");
+    assert.equal((await sandbox.exec({ argv: ["ls"], cwd: "absolute-folder-link" })).output, "f\n");
     await sandbox.writeFile("folder-link/g", "through the link");
     assert.equal(await sandbox.readFile("folder/g"), "through the link");
   });
