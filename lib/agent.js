@@ -26,7 +26,7 @@ import {
 import { takesMaxBytes } from "./sandbox.js";
 import { checkSandbox } from "./toolkit.js";
 import { AGENT_PREFIX } from "./tools.js";
-import { LocalWorkspace, RemoteWorkspace, checkTree } from "./workspace.js";
+import { LocalWorkspace, RemoteWorkspace, checkTree, signalIn, unlessAborted } from "./workspace.js";
 
 /** @import { CloudSandbox, FileEncoding, SandboxAgentConfig, SandboxCallOptions } from "../types/index.js" */
 /** @import { SandboxReadOptions } from "../types/index.js" */
@@ -131,14 +131,14 @@ export class SandboxAgent {
   /** @param {string} code @param {SandboxRunOptions} [options] */
   async run(code, options) {
     checkSelf(this, "run");
-    const workspace = await this.#current();
+    const workspace = await this.#current(options);
     return workspace.run(code, options);
   }
 
   /** @param {string} command @param {SandboxRunOptions} [options] */
   async shell(command, options) {
     checkSelf(this, "shell");
-    const workspace = await this.#current();
+    const workspace = await this.#current(options);
     return workspace.shell(command, options);
   }
 
@@ -150,14 +150,14 @@ export class SandboxAgent {
    */
   async writeFile(path, contents, encoding = "utf8", options = undefined) {
     checkSelf(this, "writeFile");
-    const workspace = await this.#current();
+    const workspace = await this.#current(options);
     await workspace.writeFile(path, contents, encoding, options);
   }
 
   /** @param {string} path @param {FileEncoding} [encoding] @param {SandboxReadOptions} [options] */
   async readFile(path, encoding = "utf8", options = undefined) {
     checkSelf(this, "readFile");
-    const workspace = await this.#current();
+    const workspace = await this.#current(options);
     return workspace.readFile(path, encoding, options);
   }
 
@@ -175,6 +175,7 @@ export class SandboxAgent {
     if (this.#resuming) {
       throw new SandboxError("SandboxAgent: another resume() is running; wait for it", {
         code: "ERR_SANDBOX_CONFLICT",
+        retryable: true,
       });
     }
     const manifest = checkSnapshot(snapshot, this.#isLocal);
@@ -215,9 +216,11 @@ export class SandboxAgent {
     return shownAs(this, { providerId: this.providerId, state: this.#state }, depth, options, inspect);
   }
 
-  /** The workspace for a call, once it is ready. */
-  async #current() {
-    if (this.#state === "starting" && !this.#closingLater) await this.#starting;
+  /** The workspace for a call, once it is ready. @param {SandboxCallOptions} [options] of the call */
+  async #current(options) {
+    if (this.#state === "starting" && this.#starting && !this.#closingLater) {
+      await unlessAborted(this.#starting, signalIn(options));
+    }
     if (this.#state === "ready" && this.#workspace && !this.#closingLater) return this.#workspace;
     if (this.#state !== "new" || this.#closingLater) throw closedError();
     throw new SandboxError("SandboxAgent is not ready: call start() first", {

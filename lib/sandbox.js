@@ -258,7 +258,7 @@ export class NativeSandbox {
     const result = await this.#call(site, signal, (id) => {
       if (!listener) return this.#handle.exec(id, nativeSpec);
       listener.onFailure = () => this.#handle.cancel(id);
-      return listener.watch(this.#handle.exec(id, nativeSpec, listener.onOutput));
+      return listener.watch(this.#handle.exec(id, nativeSpec, listener.onOutput), signal);
     });
     return execResult(result, asText);
   }
@@ -505,7 +505,7 @@ function isTooLarge(error) {
 /**
  * What each signal has to cancel. One listener per signal, since Node warns of a leak at eleven.
  *
- * @type {WeakMap<AbortSignal, Set<() => void>>}
+ * @type {WeakMap<AbortSignal, { cancels: Set<() => void>, onAbort: () => void }>}
  */
 const watched = new WeakMap();
 
@@ -516,10 +516,10 @@ const watched = new WeakMap();
  * @param {() => void} cancel
  * @returns {() => void} ends it
  */
-function watch(signal, cancel) {
-  const cancels = watched.get(signal) ?? new Set();
+export function watch(signal, cancel) {
+  const { cancels, onAbort } = watched.get(signal) ?? watcher();
   if (cancels.size === 0) {
-    watched.set(signal, cancels);
+    watched.set(signal, { cancels, onAbort });
     signal.addEventListener("abort", onAbort);
   }
   cancels.add(cancel);
@@ -529,9 +529,14 @@ function watch(signal, cancel) {
   };
 }
 
-/** @this {AbortSignal} */
-function onAbort() {
-  for (const cancel of watched.get(this) ?? []) cancel();
+/** Not by `this`: a signal of another make may call its listeners without one. */
+function watcher() {
+  /** @type {Set<() => void>} */
+  const cancels = new Set();
+  const onAbort = () => {
+    for (const cancel of cancels) cancel();
+  };
+  return { cancels, onAbort };
 }
 
 /**
@@ -581,8 +586,8 @@ function checkContext(context, code) {
  * @typedef {object} Listener
  * @property {NativeListener} onOutput for the core; never throws
  * @property {() => void} onFailure called once when a callback of the user threw or rejected
- * @property {(result: Promise<NativeResult>) => Promise<NativeResult>} watch the same result once all
- *   callbacks are done, or what one of them threw
+ * @property {(result: Promise<NativeResult>, signal?: AbortSignal) => Promise<NativeResult>} watch the same
+ *   result once all callbacks are done or the signal is aborted, or what one of them threw
  */
 
 /**
@@ -610,12 +615,21 @@ function listen({ onStdout, onStderr, mergeStreams }, asText) {
   let thrown;
   /** @type {Set<Promise<void>>} */
   const running = new Set();
+  let stopWaiting = () => {};
 
   /** @param {unknown} error */
   const fail = (error) => {
     if (thrown) return;
     thrown = { error };
+    stopWaiting();
     listener.onFailure();
+  };
+  /** Waits for the callbacks, unless the caller gives up or one of them fails. @param {AbortSignal} [signal] */
+  const settled = async (signal) => {
+    const stopped = /** @type {Promise<void>} */ (new Promise((resolve) => (stopWaiting = resolve)));
+    const unwatch = signal && watch(signal, stopWaiting);
+    await Promise.race([Promise.all(running), stopped]);
+    unwatch?.();
   };
   /** @param {PromiseLike<unknown>} returned by a callback */
   const follow = (returned) => {
@@ -640,13 +654,13 @@ function listen({ onStdout, onStderr, mergeStreams }, asText) {
   const listener = {
     onOutput: emit,
     onFailure() {},
-    async watch(result) {
+    async watch(result, signal) {
       try {
         const value = await result;
         emit(0);
         emit(1);
         // Who has cancelled the call does not wait for his own callbacks.
-        if (value.outcome !== "cancelled") await Promise.all(running);
+        if (value.outcome !== "cancelled" && !signal?.aborted && !thrown) await settled(signal);
         return value;
       } finally {
         // What the user's callback threw says more than the cancel that followed it.

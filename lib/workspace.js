@@ -5,7 +5,7 @@
 import { PathSecurityError, SandboxError, detailsOf } from "./errors.js";
 import { LocalSandbox } from "./local.js";
 import { checkNames, checkSignal, checkString, invalid, reading } from "./options.js";
-import { EXEC_OPTIONS, execWithin } from "./sandbox.js";
+import { EXEC_OPTIONS, execWithin, watch } from "./sandbox.js";
 
 const { constants } = process.getBuiltinModule("node:buffer");
 const { lstat, realpath } = process.getBuiltinModule("node:fs").promises;
@@ -259,15 +259,14 @@ export class LocalWorkspace extends Workspace {
     const sandbox = this.#open();
     if (signal?.aborted) throw signal.reason;
     const controller = new AbortController();
-    const abort = () => controller.abort(signal?.reason);
-    signal?.addEventListener("abort", abort);
+    const unwatch = signal && watch(signal, () => controller.abort(signal.reason));
     const running = sandbox[execWithin]({ ...spec, signal: controller.signal }, BOUNDS);
     this.#running.set(controller, running);
     try {
       return await running;
     } finally {
       this.#running.delete(controller);
-      signal?.removeEventListener("abort", abort);
+      unwatch?.();
     }
   }
 
@@ -416,22 +415,22 @@ export class RemoteWorkspace extends Workspace {
  * @param {Promise<void>} promise
  * @param {AbortSignal} [signal]
  */
-async function unlessAborted(promise, signal) {
-  if (!signal) return promise;
-  let onAbort = () => {};
+export async function unlessAborted(promise, signal) {
+  if (signal === undefined) return promise;
+  if (checkSignal(signal)?.aborted) throw signal.reason;
+  let unwatch = () => {};
   const aborted = new Promise((_, reject) => {
-    onAbort = () => reject(signal.reason);
+    unwatch = watch(signal, () => reject(signal.reason));
   });
-  signal.addEventListener("abort", onAbort);
   try {
     await Promise.race([promise, aborted]);
   } finally {
-    signal.removeEventListener("abort", onAbort);
+    unwatch();
   }
 }
 
 /** @param {{ signal?: AbortSignal | undefined }} [options] */
-function signalIn(options) {
+export function signalIn(options) {
   return reading("the options' `signal`", () => options?.signal);
 }
 

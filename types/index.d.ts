@@ -226,7 +226,8 @@ interface TextStreams {
   encoding?: "utf8" | undefined;
   /**
    * Called as output arrives; characters are never split. Throwing cancels the call and rejects it, and
-   * so does a promise that is returned and rejects; the call ends when such promises have settled.
+   * so does a promise that is returned and rejects; the call ends when such promises have settled, or
+   * `signal` is aborted.
    */
   onStdout?: ((text: string) => unknown) | undefined;
   onStderr?: ((text: string) => unknown) | undefined;

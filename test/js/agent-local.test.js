@@ -2,7 +2,7 @@
 // clones that try to leave, loss, snapshots of odd names, and what is never loaded.
 import assert from "node:assert/strict";
 import { spawnSync } from "node:child_process";
-import { once } from "node:events";
+import { getEventListeners, once } from "node:events";
 import { existsSync, mkdirSync, readdirSync, rmSync, symlinkSync, writeFileSync } from "node:fs";
 import net from "node:net";
 import path from "node:path";
@@ -225,7 +225,36 @@ describe("loss", { concurrency: 4 }, () => {
   });
 });
 
+test("one signal for many calls, on either backend, is no leak", async (t) => {
+  const warnings = [];
+  const onWarning = (warning) => warnings.push(warning);
+  process.on("warning", onWarning);
+  t.after(() => process.off("warning", onWarning));
+  const remote = new LocalSandbox({ trusted: true });
+  for (const config of [{}, { backend: "remote", remote }]) {
+    const agent = await start(t, config);
+    const { signal } = new AbortController();
+    const calls = Array.from({ length: 15 }, () => agent.shell("true", { signal }));
+    for (const { exitCode } of await Promise.all(calls)) assert.equal(exitCode, 0);
+    assert.equal(getEventListeners(signal, "abort").length, 0);
+  }
+  await new Promise((resolve) => setImmediate(resolve));
+  assert.deepEqual(warnings, []);
+});
+
 describe("snapshots", { concurrency: 4 }, () => {
+  test("a file that is being written is not in it under another name", async (t) => {
+    const agent = await start(t);
+    const writing = agent.writeFile("f", "x".repeat(15_000_000));
+    const names = new Set();
+    for (let left = 5; left > 0; left--) {
+      for (const file of (await agent.snapshot()).files) names.add(file.path);
+    }
+    await writing;
+    names.add("f");
+    assert.deepEqual([...names], ["f"]);
+  });
+
   test("every name that can be kept comes back; one that cannot is told, not left out", async (t) => {
     const names = ["a b", "q'u\"o", "$(touch pwned)", "-rf", "*", "\u{1F600}", "e\u0301", "\uFFFD", "..dots", "d/e/f"];
     const agent = await start(t, { workspace: { files: names.map((name) => ({ path: name, contents: name })) } });

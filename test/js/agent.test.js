@@ -156,6 +156,29 @@ describe("states", () => {
     assert.deepEqual(seen, [["start"], ["shell", "c", { env: {} }]]);
   });
 
+  test("starting: who waits for it can give up; the start goes on", async () => {
+    const start = held();
+    const { agent, calls } = over({ start: start.answer });
+    const starting = agent.start();
+    const abort = new AbortController();
+    const { signal } = abort;
+    const waiting = [
+      agent.run("1", { signal }),
+      agent.shell("c", { signal }),
+      agent.readFile("f", "utf8", { signal }),
+      agent.writeFile("f", "", "utf8", { signal }),
+    ].map(rejection);
+    await start.asked.happened;
+    abort.abort("why");
+    assert.deepEqual(await Promise.all(waiting), ["why", "why", "why", "why"]);
+    assert.equal(await rejection(agent.shell("c", { signal })), "why");
+    await coded(agent.shell("c", { signal: "stop" }), "INVALID_ARG", /`signal`/);
+    start.go.fire();
+    await starting;
+    assert.deepEqual(calls, [["start"]]);
+    assert.equal(agent.ready, true);
+  });
+
   test("a failed start: its error for everybody who waits, the remote closed, and it can be tried again", async () => {
     let mistake = new Error("denied");
     const { agent, calls: seen } = over({ writeFile: () => mistake && Promise.reject(mistake) }, { workspace: { files: FILES } });

@@ -379,6 +379,27 @@ describe("streaming", { concurrency: 4 }, () => {
     assert.equal((await call).status, "cancelled");
   });
 
+  test("callbacks that never finish hold nobody who gives up, and hide no error", async (t) => {
+    const sandbox = open(t);
+    const abort = new AbortController();
+    const mine = new Error("mine");
+    const never = new Promise(() => {});
+    // The command is over when its child's last word has come and nothing of it runs any more.
+    const tag = mark();
+    const call = sandbox.exec({ command: "echo x", env: tag.env, signal: abort.signal, onStdout: () => never });
+    await sandbox.shell("true");
+    await tag.gone();
+    setTimeout(() => abort.abort(mine), 50);
+    assert.equal((await call).status, "exited");
+    assert.equal(getEventListeners(abort.signal, "abort").length, 0);
+    const failing = sandbox.exec({
+      command: "echo x; echo y >&2",
+      onStdout: () => never,
+      onStderr: async () => delay(50).then(() => Promise.reject(mine)),
+    });
+    assert.equal(await rejection(failing), mine);
+  });
+
   test("callbacks and continuations run in the caller's asynchronous context", async (t) => {
     const storage = new AsyncLocalStorage();
     const seen = [];
@@ -437,6 +458,24 @@ describe("signals", { concurrency: 4 }, () => {
     assert.equal(getEventListeners(signal, "abort").length, 0);
     abort.abort();
     assert.deepStrictEqual(await sandbox.shell("echo y"), { output: "y\n", exitCode: 0 });
+  });
+
+  test("a signal of another make works, whatever it calls its listeners with", async (t) => {
+    const sandbox = open(t);
+    const listeners = new Set();
+    const signal = {
+      aborted: false,
+      reason: undefined,
+      addEventListener: (_, listener) => listeners.add(listener),
+      removeEventListener: (_, listener) => listeners.delete(listener),
+    };
+    const onStdout = () => {
+      Object.assign(signal, { aborted: true, reason: "why" });
+      for (const listener of listeners) listener({ type: "abort" });
+    };
+    const { status } = await sandbox.exec({ command: "echo x; sleep 300", timeoutSeconds: 10, signal, onStdout });
+    assert.equal(status, "cancelled");
+    assert.equal(listeners.size, 0);
   });
 
   test("one signal for many calls", async (t) => {
