@@ -541,6 +541,9 @@ export interface E2BSandboxOptions {
   onLost?: "recreate" | "reject" | undefined;
 }
 
+/** Agentium's name for the options. */
+export type E2BSandboxConfig = E2BSandboxOptions;
+
 /** Rules of a sandbox's network, as E2B takes them. Check from inside before you rely on a denial. */
 export interface E2BNetwork {
   /** Networks, addresses and domains ("*.example.com"); a domain needs `denyOut: ["0.0.0.0/0"]`. */

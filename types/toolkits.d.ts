@@ -17,6 +17,7 @@ export type {
   DaytonaSandboxConfig,
   DaytonaSandboxOptions,
   E2BRunOptions,
+  E2BSandboxConfig,
   E2BSandboxOptions,
   LocalAgentConfig,
   LocalSandboxOptions,

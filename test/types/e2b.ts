@@ -2,7 +2,13 @@
 // as an expected error.
 import { E2BSandbox, E2BSandboxToolkit, SandboxAgent, SandboxToolkit } from "cloudsandbox";
 import type { CloudSandbox, E2BSandboxOptions, ExecShownResult } from "cloudsandbox";
+import type { E2BSandboxConfig } from "cloudsandbox";
 import { E2BSandbox as FromToolkits } from "cloudsandbox/toolkits";
+import type { E2BSandboxConfig as ConfigFromToolkits } from "cloudsandbox/toolkits";
+
+/** The name of the older contract. */
+export const config: E2BSandboxConfig = { apiKey: "k", template: "base", lifetimeSeconds: 300 };
+export const sameConfig: ConfigFromToolkits = config;
 
 export const options: E2BSandboxOptions = {
   template: "base",
