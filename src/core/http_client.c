@@ -6,6 +6,7 @@
 
 #include "core/alloc.h"
 #include "core/err.h"
+#include "core/url.h"
 
 #include <limits.h>
 #include <stdlib.h>
@@ -38,6 +39,8 @@ int sbx_http_client_new(sbx_http_client **out, const sbx_http_options *options, 
   code = sbx_trust_init(&client->trust, options->ca_pem, err);
   if (code == SBX_OK)
     code = copy_text(&client->proxy, options->proxy, "proxy URL", err);
+  if (code == SBX_OK && client->proxy != NULL)
+    code = sbx_url_check_proxy(options->proxy, err);
   if (code == SBX_OK)
     code = copy_text(&client->unix_socket, options->unix_socket, "unix socket's path", err);
   if (code != SBX_OK) {
@@ -157,8 +160,8 @@ static const char *first_env(const char *a, const char *b, const char *c, const 
   return "";
 }
 
-static CURLcode apply_proxy(const sbx_http_client *client, const sbx_curl *curl, CURL *easy,
-                            bool https) {
+static int apply_proxy(const sbx_http_client *client, const sbx_curl *curl, CURL *easy, bool https,
+                       sbx_err *err) {
   const char *proxy = "";
   const char *except = "";
   if (client->no_proxy || client->unix_socket != NULL) {
@@ -169,12 +172,16 @@ static CURLcode apply_proxy(const sbx_http_client *client, const sbx_curl *curl,
     proxy = https ? first_env("https_proxy", "HTTPS_PROXY", "all_proxy", "ALL_PROXY")
                   : first_env("http_proxy", "all_proxy", "ALL_PROXY", NULL);
     except = first_env("no_proxy", "NO_PROXY", NULL, NULL);
+    if (proxy[0] != '\0' && sbx_url_check_proxy(sbx_slice_str(proxy), err) != SBX_OK) {
+      sbx_err_append(err, "; it comes from %s or ALL_PROXY", https ? "HTTPS_PROXY" : "http_proxy");
+      return SBX_EINVAL;
+    }
   }
   /* Set even when empty: without a value libcurl reads the environment by its own rules. */
   CURLcode rc = curl->easy_setopt(easy, CURLOPT_PROXY, proxy);
   if (rc == CURLE_OK)
     rc = curl->easy_setopt(easy, CURLOPT_NOPROXY, except);
-  return rc;
+  return rc == CURLE_OK ? SBX_OK : sbx_err_set(err, SBX_EINVAL, "the proxy's URL cannot be used");
 }
 
 /* libcurl 7.87 and 7.88 start HTTP/2 a second time on a connection that already speaks it by prior
@@ -206,9 +213,9 @@ static int apply_version(const sbx_http_client *client, const sbx_curl *curl, CU
 
 int sbx__http_client_apply(sbx_http_client *client, const sbx_curl *curl, CURL *easy, bool https,
                            sbx_err *err) {
-  if (apply_proxy(client, curl, easy, https) != CURLE_OK)
-    return sbx_err_set(err, SBX_EINVAL, "the proxy's URL cannot be used");
-  int code = apply_version(client, curl, easy, https, err);
+  int code = apply_proxy(client, curl, easy, https, err);
+  if (code == SBX_OK)
+    code = apply_version(client, curl, easy, https, err);
   if (code != SBX_OK)
     return code;
   if (client->unix_socket != NULL &&

@@ -70,6 +70,11 @@ int sbx__http_transfer_error(const sbx__exchange *x, CURLcode result, sbx_err *e
   if (result == CURLE_OPERATION_TIMEDOUT)
     return sbx_err_set(err, SBX_ETIMEOUT, "%s %s: no connection within %llu ms", x->method,
                        x->target, (unsigned long long)x->connect_ms);
+  /* Words that repeat the proxy's URL, with the password in it. */
+  static const char unusable[] = "Unsupported proxy";
+  if (strncmp(x->curl_text, unusable, sizeof unusable - 1) == 0)
+    return sbx_err_set(err, SBX_EINVAL, "%s %s: this libcurl cannot use the proxy's URL", x->method,
+                       x->target);
   result_text what = describe(result);
   /* A connection that breaks during the handshake says nothing about certificates. */
   long os_error = 0;

@@ -1,7 +1,8 @@
 /* url.c - strict URLs.
  *
  * Invariant: what passes sbx_url_parse() has no byte that ends a request line or a header line and
- * reads the same to every other URL parser: no userinfo, no dot segments, no odd numeric hosts. */
+ * reads the same to every other URL parser: no userinfo, no dot segments, no odd numeric hosts. A
+ * proxy's URL is not for requests and may have a userinfo. */
 #include "core/url.h"
 
 #include "core/alloc.h"
@@ -189,6 +190,76 @@ int sbx_url_parse(sbx_url *out, sbx_slice text, sbx_err *err) {
                        "percent-encoded, or '.' or '..' as a part of the path");
   *out = url;
   return SBX_OK;
+}
+
+/* ---- proxies ---- */
+
+static bool is_proxy_scheme(sbx_slice scheme) {
+  static const char *const names[] = {"http", "https", "socks4", "socks4a", "socks5", "socks5h"};
+  for (size_t i = 0; i < sizeof names / sizeof names[0]; i++) {
+    if (sbx_slice_eq_nocase(scheme, sbx_slice_str(names[i])))
+      return true;
+  }
+  return false;
+}
+
+/* libcurl forgets the proxy, and goes there directly, when a control character comes out of it. */
+static bool is_login(sbx_slice s) {
+  for (size_t i = 0; i < s.len; i++) {
+    unsigned char c = (unsigned char)s.ptr[i];
+    int high = c == '%' && s.len - i > 2 ? sbx_hex_value(s.ptr[i + 1]) : -1;
+    int low = high >= 0 ? sbx_hex_value(s.ptr[i + 2]) : -1;
+    if (c <= ' ' || c == 0x7F || c == '@' || (low >= 0 && (high < 2 || high * 16 + low == 0x7F)))
+      return false;
+  }
+  return true;
+}
+
+static bool is_proxy_host(sbx_slice s) {
+  size_t end = s.len > 0 && s.ptr[0] == '[' ? sbx_slice_find(s, ']') + 1 : sbx_slice_find(s, ':');
+  sbx_url url;
+  for (size_t i = 0; i < end && i < s.len; i++) {
+    if (!sbx_is_letter(s.ptr[i]) && !sbx_is_digit(s.ptr[i]) &&
+        (s.ptr[i] == '\0' || !strchr(s.ptr[0] == '[' ? "[]:.%" : "-._", s.ptr[i])))
+      return false;
+  }
+  if (end == 0 || end > s.len)
+    return false;
+  s = sbx_slice_skip(s, end);
+  return s.len == 0 || (s.ptr[0] == ':' && parse_port(&url, sbx_slice_skip(s, 1)));
+}
+
+static const char *proxy_fault(sbx_slice text) {
+  static const char mark[] = "://";
+  const char *at = text.len > 0 ? memmem(text.ptr, text.len, mark, sizeof mark - 1) : NULL;
+  if (at != NULL) {
+    size_t len = (size_t)(at - text.ptr);
+    if (!is_proxy_scheme(sbx_slice_of(text.ptr, len)))
+      return "it must begin with http://, https://, socks4://, socks4a://, socks5:// or socks5h://";
+    text = sbx_slice_skip(text, len + sizeof mark - 1);
+  }
+  size_t len = authority_length(text);
+  sbx_slice path = sbx_slice_skip(text, len);
+  text.len = len;
+  size_t login = sbx_slice_find(text, '@');
+  if (login < text.len) {
+    if (sbx_slice_find(sbx_slice_skip(text, login + 1), '@') < text.len - login - 1 ||
+        !is_login(sbx_slice_of(text.ptr, login)))
+      return "'@' and blanks of its password must be percent-encoded, and it has no control "
+             "characters";
+    text = sbx_slice_skip(text, login + 1);
+  }
+  if (!is_proxy_host(text) || !is_url_text(path, true))
+    return "it must be [scheme://][user:password@]host[:port], with '/', '?', '#' and '@' of a "
+           "password "
+           "percent-encoded";
+  return NULL;
+}
+
+int sbx_url_check_proxy(sbx_slice text, sbx_err *err) {
+  const char *fault = proxy_fault(text);
+  return fault == NULL ? SBX_OK
+                       : sbx_err_set(err, SBX_EINVAL, "the proxy's URL is not usable: %s", fault);
 }
 
 /* ---- building ---- */

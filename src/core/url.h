@@ -22,6 +22,11 @@ typedef struct sbx_url {
  * control characters, non-ASCII). The message does not repeat the text: it may hold a secret. */
 int sbx_url_parse(sbx_url *out, sbx_slice text, sbx_err *err);
 
+/* Whether a proxy can be at this URL: [scheme://][user:password@]host[:port], with a scheme of
+ * libcurl's. SBX_EINVAL says what is wrong, never repeating the text: libcurl would, with the
+ * password in it. */
+int sbx_url_check_proxy(sbx_slice text, sbx_err *err);
+
 /* Appends scheme, host, port (unless it is the scheme's own) and the base's path without '/' at its
  * end, then `path`, which is "" or begins with '/', is encoded already and may have a query.
  * SBX_EINVAL for a base with a query or a malformed path; SBX_ENOMEM, SBX_ETOOBIG. */

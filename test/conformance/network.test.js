@@ -113,6 +113,17 @@ for (const remote of remotes) {
       assert.match(error.message, /127\.0\.0\.1 port 1\b/);
       assert.doesNotMatch(error.message, /secret/);
     });
+
+    test("C083 whose URL is none is refused before anything is sent, without its password", async (t) => {
+      const { make, options } = await open(t, remote, { tls });
+      const bad = ["ftp://user:sk-canary@h", "http://user:sk-can@ary@h", "http://user:sk-canary@h h"];
+      for (const proxy of bad) {
+        const refused = { code: "ERR_SANDBOX_INVALID_ARG", message: /^(?!.*sk-can).*proxy's URL/ };
+        assert.throws(() => make({ proxy }), refused);
+        const { stdout } = await runNode(program(remote, { ...options, ca: tls.cert }, ONE_COMMAND), { env: { HTTPS_PROXY: proxy } });
+        assert.match(stdout, /^ERR_SANDBOX_INVALID_ARG (?!.*sk-can).*proxy's URL .*HTTPS_PROXY/);
+      }
+    });
   });
 
   describe(`${remote.name}: C037 an authority of one's own`, () => {

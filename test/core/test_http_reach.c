@@ -331,6 +331,29 @@ static void test_unreachable_proxy(void **state) {
   assert_int_equal(sbx_http_client_new(&client, &bad, NULL), SBX_EINVAL);
 }
 
+/* The last one gets as far as libcurl. */
+static void test_unusable_proxy(void **state) {
+  static const char *const urls[] = {"ftp://user:secret@x", "http://user:sec@ret@h:1",
+                                     "http://user:secret@[secret]:1"};
+  fixture *f = *state;
+  reply r = {0};
+  for (size_t i = 0; i < 3; i++) {
+    const sbx_http_options none = {.version = SBX_HTTP_1_1};
+    sbx_http_request request = {.method = "GET", .url = sbx_slice_str("http://somewhere.test/")};
+    sbx_http_client *client = new_client(&none);
+    setenv("http_proxy", urls[i], 1);
+    run(f, client, &request, &r);
+    unsetenv("http_proxy");
+    assert_error(&r, SBX_EINVAL, false, "proxy's URL");
+    assert_null(strstr(r.err.message, "sec"));
+    drop(&r);
+    sbx_http_client_free(client);
+  }
+  sbx_http_client *client = NULL;
+  const sbx_http_options bad = {.proxy = sbx_slice_str(urls[0])};
+  assert_int_equal(sbx_http_client_new(&client, &bad, NULL), SBX_EINVAL);
+}
+
 /* ---- libraries ---- */
 
 /* Runs this program again with another library; its exit status. */
@@ -393,6 +416,7 @@ int main(int argc, char **argv) {
       HTTP_TEST(test_http_proxy_by_environment),
       HTTP_TEST(test_proxy_by_option),
       HTTP_TEST(test_unreachable_proxy),
+      HTTP_TEST(test_unusable_proxy),
   };
   const struct CMUnitTest library_tests[] = {
       cmocka_unit_test(test_missing_library),

@@ -276,6 +276,53 @@ static void test_segments_and_query(void **state) {
   sbx_buf_deinit(&out);
 }
 
+static void test_proxies(void **state) {
+  (void)state;
+  static const char *const good[] = {
+      "proxy",
+      "proxy:3128",
+      "http://proxy:3128/",
+      "HTTPS://user:pass@proxy.example.com:8443",
+      "socks5h://127.0.0.1:1080",
+      "socks4a://u@h",
+      "http://user:p%40ss%20word@[::1]:3128",
+      "http://dom%5Cuser:100%@10.0.0.1:1",
+      "user:secret@proxy:1",
+      "http://user:sec:ret!$&'()*+,;=@p_x-y.test:80",
+  };
+  static const sbx_slice bad[] = {
+      BYTES(""),
+      BYTES("http://"),
+      BYTES("ftp://user:secret@x"),
+      BYTES("://x"),
+      BYTES("http://user:secret@bad host"),
+      BYTES("http://user:se@cret@h:1"),
+      BYTES("http://user:sec/ret@h:1"),
+      BYTES("http://user:sec#ret@h:1"),
+      BYTES("http://user:secret @h"),
+      BYTES("http://user:secret%00@h"),
+      BYTES("http://user:secret%0a@h"),
+      BYTES("http://user:secret%7F@h"),
+      BYTES("http://user:secret@h:99999"),
+      BYTES("http://user:secret@h:0"),
+      BYTES("http://user:secret@h:secret"),
+      BYTES("http://user:secret@"),
+      BYTES("http://user:secret@[::1"),
+      BYTES("http://user:secret@h\0x"),
+      BYTES("http://h/a b"),
+  };
+  for (size_t i = 0; i < COUNT(good); i++) {
+    sbx_err err = {0};
+    assert_int_equal(sbx_url_check_proxy(sbx_slice_str(good[i]), &err), SBX_OK);
+  }
+  for (size_t i = 0; i < COUNT(bad); i++) {
+    sbx_err err = {0};
+    assert_int_equal(sbx_url_check_proxy(bad[i], &err), SBX_EINVAL);
+    assert_non_null(strstr(err.message, "proxy's URL"));
+    assert_null(strstr(err.message, "secret"));
+  }
+}
+
 /* An id from the network must not name another resource. */
 static void test_segment_refusals(void **state) {
   (void)state;
@@ -324,6 +371,7 @@ int main(void) {
       cmocka_unit_test_teardown(test_join, no_leaks),
       cmocka_unit_test_teardown(test_join_refusals, no_leaks),
       cmocka_unit_test_teardown(test_segments_and_query, no_leaks),
+      cmocka_unit_test_teardown(test_proxies, no_leaks),
       cmocka_unit_test_teardown(test_segment_refusals, no_leaks),
       cmocka_unit_test_teardown(test_allocation_failure, no_leaks),
   };
