@@ -91,7 +91,20 @@ export function checkObject(value, where) {
   if (typeof value !== "object" || value === null || isArray(value)) {
     throw invalid(`${where}: the options must be an object, not ${kindOf(value)}`);
   }
+  const other = reading(`${where}: the options`, () => noRecord(value));
+  if (other) throw invalid(`${where}: the options must be a plain object, not ${other}`);
   return value;
+}
+
+/**
+ * What an object is whose contents are no properties, so that all of it would be ignored.
+ *
+ * @param {any} value
+ * @returns {string | undefined}
+ */
+function noRecord(value) {
+  if (typeof value.then === "function") return "a promise: await it first";
+  return typeof value[Symbol.iterator] === "function" ? "a Map or the like: Object.fromEntries() makes one of it" : undefined;
 }
 
 /**
@@ -244,6 +257,8 @@ export function checkEnv(value, name = "env") {
   if (typeof value !== "object" || value === null || isArray(value)) {
     throw invalid(`\`${name}\` must be an object of strings such as { LANG: "C" }, not ${kindOf(value)}`);
   }
+  const other = reading(`\`${name}\``, () => noRecord(value));
+  if (other) throw invalid(`\`${name}\` must be an object of strings such as { LANG: "C" }, not ${other}`);
   const flat = [];
   for (const [key, text] of reading(`\`${name}\``, () => Object.entries(value))) {
     checkEnvName(key, name);

@@ -45,6 +45,18 @@ describe("options", () => {
     }
   });
 
+  test("what has its contents elsewhere than in properties is refused, not ignored", () => {
+    const pairs = [["A", "1"]];
+    for (const value of [new Map(pairs), new URLSearchParams(pairs), new Set(pairs), new Headers(pairs)]) {
+      refused(() => options.checkEnv(value), "`env`", "Object.fromEntries()");
+      refused(() => options.checkNames(value, ["env"], "run"), "run:", "Object.fromEntries()");
+    }
+    refused(() => options.checkEnv(Promise.resolve({})), "`env`", "await it first");
+    refused(() => options.checkNames(Promise.resolve({}), [], "run"), "run:", "await it first");
+    assert.deepEqual(options.checkEnv({ then: "1", size: "2" }), ["then", "1", "size", "2"]);
+    assert.ok(options.checkEnv(process.env).length > 0);
+  });
+
   test("names: other words and other spellings of an option lead to it", () => {
     const run = ["language", "timeoutSeconds", "env", "signal"];
     const sandbox = ["defaultTimeoutSeconds", "startTimeoutSeconds", "maxOutputBytes", "workspace", "tempDir", "env"];
