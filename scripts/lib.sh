@@ -19,7 +19,7 @@ packages_hint() {
 Install these, then run the command again:
   Debian, Ubuntu  apt-get install build-essential python3 git pkg-config libcurl4-openssl-dev libcjson-dev
   Fedora          dnf install gcc gcc-c++ make python3 git pkgconf libcurl-devel cjson-devel
-  Alpine          apk add build-base python3 git pkgconf curl-dev cjson-dev linux-headers
+  Alpine          apk add bash build-base python3 git pkgconf curl-dev cjson-dev linux-headers
   macOS           xcode-select --install && brew install pkgconf cjson
 EOF
 }
@@ -31,6 +31,7 @@ install_missing() {
   local item probe package missing=()
   for item in "$@"; do
     probe=${item%%=*} package=${item#*=}
+    case " ${missing[*]-} " in *" $package "*) continue ;; esac
     case "$probe" in
       pc:*) command -v pkg-config >/dev/null 2>&1 && pkg-config --exists "${probe#pc:}" && continue ;;
       /*) [ -e "$probe" ] && continue ;;

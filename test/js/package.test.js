@@ -61,6 +61,34 @@ describe("entry points", () => {
   });
 });
 
+describe("the scripts of the repository", () => {
+  /** Runs `npm run quickstart` where there is nothing but these programs; what it says, when it fails. */
+  function quickstart(t, programs) {
+    const bin = tempDir(t);
+    for (const name of programs) {
+      const found = spawnSync("sh", ["-c", `command -v ${name}`], { encoding: "utf8" }).stdout.trim();
+      symlinkSync(found, path.join(bin, name));
+    }
+    const [program, ...args] = manifest.scripts.quickstart.split(" ");
+    const options = { cwd: ROOT, env: { PATH: bin }, encoding: "utf8" };
+    const run = spawnSync(path.join(bin, program), args, options);
+    assert.equal(run.status, 1, run.stderr);
+    assert.equal(run.stdout, "");
+    return run.stderr;
+  }
+
+  test("on a system without apt-get they name what is missing, once, and how it is installed elsewhere", (t) => {
+    const said = quickstart(t, ["sh", "bash", "node", "npm", "dirname", "id", "cat"]);
+    assert.match(said, /^cloudsandbox: missing here: build-essential python3 git /);
+    for (const system of ["Debian", "Fedora", "Alpine", "macOS"]) assert.match(said, new RegExp(`^  ${system}`, "m"));
+  });
+
+  test("without bash, or without Node.js, they say that", (t) => {
+    assert.match(quickstart(t, ["sh"]), /^cloudsandbox: bash is needed .*apk add bash/);
+    assert.match(quickstart(t, ["sh", "bash", "dirname"]), /^cloudsandbox: Node\.js 20\.19 or newer is needed/);
+  });
+});
+
 describe("importing", () => {
   test("touches no file but its own, starts nothing, connects nowhere, loads no binary", async () => {
     const { stdout, stderr } = await runNode(
