@@ -23,7 +23,7 @@ import {
   reading,
   shownAs,
 } from "./options.js";
-import { takesMaxBytes } from "./sandbox.js";
+import { signalOf, takesMaxBytes } from "./sandbox.js";
 import { checkSandbox } from "./toolkit.js";
 import { AGENT_PREFIX } from "./tools.js";
 import { LocalWorkspace, RemoteWorkspace, checkTree, signalIn, unlessAborted } from "./workspace.js";
@@ -122,10 +122,11 @@ export class SandboxAgent {
     return this.#state === "ready";
   }
 
-  /** @returns {Promise<void>} */
-  start() {
+  /** @param {SandboxCallOptions} [options] @returns {Promise<void>} */
+  start(options) {
     if (!isAgent(this)) return Promise.reject(detached("start", "agent"));
-    return this.#closingLater ? Promise.reject(closedError()) : this.#start();
+    const start = () => (this.#closingLater ? Promise.reject(closedError()) : this.#start());
+    return options === undefined ? start() : untilAborted(options, "start", start);
   }
 
   /** @param {string} code @param {SandboxRunOptions} [options] */
@@ -161,17 +162,26 @@ export class SandboxAgent {
     return workspace.readFile(path, encoding, options);
   }
 
-  /** @returns {Promise<WorkspaceSnapshot>} */
-  async snapshot() {
+  /** @param {SandboxCallOptions} [options] @returns {Promise<WorkspaceSnapshot>} */
+  async snapshot(options) {
     checkSelf(this, "snapshot");
-    const workspace = await this.#current();
-    const files = await workspace.snapshotFiles();
+    const signal = signalOf(options, "snapshot");
+    const workspace = await this.#current(options);
+    const files = await workspace.snapshotFiles(signal);
     return { takenAt: Date.now(), files, env: { ...workspace.manifest.env } };
   }
 
-  /** @param {Pick<WorkspaceSnapshot, "files"> & Partial<WorkspaceSnapshot>} snapshot */
-  async resume(snapshot) {
+  /**
+   * @param {Pick<WorkspaceSnapshot, "files"> & Partial<WorkspaceSnapshot>} snapshot
+   * @param {SandboxCallOptions} [options]
+   */
+  async resume(snapshot, options) {
     checkSelf(this, "resume");
+    return untilAborted(options, "resume", () => this.#resume(snapshot));
+  }
+
+  /** @param {Pick<WorkspaceSnapshot, "files"> & Partial<WorkspaceSnapshot>} snapshot */
+  async #resume(snapshot) {
     if (this.#resuming) {
       throw new SandboxError("SandboxAgent: another resume() is running; wait for it", {
         code: "ERR_SANDBOX_CONFLICT",
@@ -309,6 +319,19 @@ export class SandboxAgent {
     this.#state = "new";
     await this.#start();
   }
+}
+
+/**
+ * What `begin` starts, for who may give up waiting: it goes on then, for others may wait too.
+ *
+ * @param {SandboxCallOptions | undefined} options
+ * @param {string} where
+ * @param {() => Promise<void>} begin
+ */
+async function untilAborted(options, where, begin) {
+  const signal = signalOf(options, where);
+  if (signal?.aborted) throw signal.reason;
+  return unlessAborted(begin(), signal);
 }
 
 /**

@@ -322,7 +322,7 @@ export class NativeSandbox {
    * All regular files, links left out. Rejects with ERR_SANDBOX_TOO_LARGE when there are more than
    * `maxEntries`, and with ERR_SANDBOX_UNSUPPORTED where the provider cannot list.
    *
-   * @param {{ maxEntries?: number, signal?: AbortSignal }} [options] maxEntries: 10000 when left out
+   * @param {{ maxEntries?: number, signal?: AbortSignal | undefined }} [options] maxEntries: 10000 when left out
    * @returns {Promise<{ path: string, size: number }[]>} sizes in bytes
    */
   async listFiles(options) {

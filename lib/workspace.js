@@ -156,14 +156,14 @@ export class LocalWorkspace extends Workspace {
     return this.use(signalIn(options), () => this.#open().readFile(file, encoding, options));
   }
 
-  /** @returns {Promise<WorkspaceFile[]>} */
-  snapshotFiles() {
-    return this.use(undefined, async () => {
-      const entries = await this.#listForSnapshot();
+  /** @param {AbortSignal} [signal] @returns {Promise<WorkspaceFile[]>} */
+  snapshotFiles(signal) {
+    return this.use(signal, async () => {
+      const entries = await this.#listForSnapshot(signal);
       const files = [];
       let left = SNAPSHOT_BYTES;
       for (const entry of entries) {
-        const bytes = await this.#readForSnapshot(entry.path, left);
+        const bytes = await this.#readForSnapshot(entry.path, left, signal);
         if (!bytes) continue;
         left -= bytes.length;
         if (left < 0) throw snapshotTooLarge();
@@ -195,9 +195,10 @@ export class LocalWorkspace extends Workspace {
     return this.#sandbox;
   }
 
-  async #listForSnapshot() {
+  /** @param {AbortSignal} [signal] */
+  async #listForSnapshot(signal) {
     try {
-      const entries = await this.#open().listFiles({ maxEntries: SNAPSHOT_FILES });
+      const entries = await this.#open().listFiles({ maxEntries: SNAPSHOT_FILES, signal });
       const total = entries.reduce((sum, entry) => sum + entry.size, 0);
       if (total > SNAPSHOT_BYTES) throw snapshotTooLarge();
       return entries.sort((a, b) => (a.path < b.path ? -1 : 1));
@@ -211,10 +212,11 @@ export class LocalWorkspace extends Workspace {
    *
    * @param {string} file
    * @param {number} left bytes that may still be kept
+   * @param {AbortSignal} [signal]
    */
-  async #readForSnapshot(file, left) {
+  async #readForSnapshot(file, left, signal) {
     try {
-      const bytes = await this.#open().readBytes(file, { maxBytes: Math.max(left, 1) });
+      const bytes = await this.#open().readBytes(file, { maxBytes: Math.max(left, 1), signal });
       // A name that is not UTF-8 is not found either, and must not vanish silently.
       if (bytes || !file.includes("\uFFFD")) return bytes;
     } catch (error) {

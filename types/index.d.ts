@@ -892,20 +892,26 @@ export class SandboxAgent {
   /** "sandbox-agent-" and the provider's id, such as "sandbox-agent-unix-local". */
   get providerId(): string;
   get ready(): boolean;
-  /** Creates the workspace. A start that fails removes what it made and may be called again. */
-  start(): Promise<void>;
+  /**
+   * Creates the workspace. A start that fails removes what it made and may be called again. A `signal` ends
+   * the wait; close() ends the start.
+   */
+  start(options?: SandboxCallOptions): Promise<void>;
   /** "unix-local" takes `maxBytes`; with "remote" it is up to the sandbox. */
   readFile(path: string, encoding?: FileEncoding, options?: SandboxReadOptions): Promise<string | null>;
   /**
    * All regular files (links and empty folders left out, modes lost), base64, at most 1000 files and
    * 16 MiB. "unix-local" only. Take it while nothing runs: files are read one after another.
    */
-  snapshot(): Promise<WorkspaceSnapshot>;
+  snapshot(options?: SandboxCallOptions): Promise<WorkspaceSnapshot>;
   /**
    * Closes the current workspace, if any, and starts a new one with the snapshot's files and variables. A
-   * snapshot of the wrong shape is refused before anything is closed.
+   * snapshot of the wrong shape is refused before anything is closed. A `signal` ends the wait, not the rest.
    */
-  resume(snapshot: Pick<WorkspaceSnapshot, "files"> & Partial<WorkspaceSnapshot>): Promise<void>;
+  resume(
+    snapshot: Pick<WorkspaceSnapshot, "files"> & Partial<WorkspaceSnapshot>,
+    options?: SandboxCallOptions,
+  ): Promise<void>;
   /** Ends what runs, a start too, and removes the workspace. When that fails it rejects, and may be called again. */
   close(): Promise<void>;
   [Symbol.asyncDispose](): Promise<void>;

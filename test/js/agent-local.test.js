@@ -243,6 +243,16 @@ test("one signal for many calls, on either backend, is no leak", async (t) => {
 });
 
 describe("snapshots", { concurrency: 4 }, () => {
+  test("one can be given up", async (t) => {
+    const agent = await start(t, { workspace: { files: Array.from({ length: 300 }, (_, i) => ({ path: `f${i}`, contents: "x" })) } });
+    assert.equal(await rejection(agent.snapshot({ signal: AbortSignal.abort("early") })), "early");
+    const abort = new AbortController();
+    const taken = rejection(agent.snapshot({ signal: abort.signal }));
+    setImmediate(() => abort.abort("late"));
+    assert.equal(await taken, "late");
+    assert.equal((await agent.snapshot()).files.length, 300);
+  });
+
   test("a file that is being written is not in it under another name", async (t) => {
     const agent = await start(t);
     const writing = agent.writeFile("f", "x".repeat(15_000_000));

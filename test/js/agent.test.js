@@ -179,6 +179,25 @@ describe("states", () => {
     assert.equal(agent.ready, true);
   });
 
+  test("start and resume: who waits can give up; aborted before, nothing begins", async () => {
+    const start = held();
+    const { agent, calls } = over({ start: start.answer });
+    const aborted = { signal: AbortSignal.abort("early") };
+    assert.equal(await rejection(agent.start(aborted)), "early");
+    assert.equal(await rejection(agent.resume({ files: [] }, aborted)), "early");
+    assert.deepEqual(calls, []);
+    await coded(agent.start({ timeout: 1 }), "INVALID_ARG", /start: .*`timeout`/);
+    const abort = new AbortController();
+    const given = rejection(agent.start({ signal: abort.signal }));
+    const resumed = rejection(agent.resume({ files: [] }, { signal: abort.signal }));
+    await start.asked.happened;
+    abort.abort("late");
+    assert.deepEqual(await Promise.all([given, resumed]), ["late", "late"]);
+    start.go.fire();
+    await agent.close();
+    assert.equal(agent.ready, false);
+  });
+
   test("a failed start: its error for everybody who waits, the remote closed, and it can be tried again", async () => {
     let mistake = new Error("denied");
     const { agent, calls: seen } = over({ writeFile: () => mistake && Promise.reject(mistake) }, { workspace: { files: FILES } });
