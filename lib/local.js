@@ -44,7 +44,7 @@ export class LocalSandbox extends NativeSandbox {
  *
  * @param {Record<string, any>} options names checked
  */
-function ownOptions({ workspace, tempDir, env, inheritEnv, killGraceSeconds = 2, nodePath = process.execPath }) {
+function ownOptions({ workspace, tempDir, env = {}, inheritEnv = [], killGraceSeconds = 2, nodePath = process.execPath }) {
   return {
     guardPath: guardPath(),
     nodePath: checkAbsolute(nodePath, "nodePath"),
@@ -52,9 +52,24 @@ function ownOptions({ workspace, tempDir, env, inheritEnv, killGraceSeconds = 2,
     killGraceMs: Math.round(checkNumber(killGraceSeconds, "killGraceSeconds", 0, 3) * 1000),
     ...(workspace !== undefined && { workspace: checkAbsolute(workspace, "workspace") }),
     ...(tempDir !== undefined && { tempDir: checkAbsolute(tempDir, "tempDir") }),
-    ...(inheritEnv !== undefined && { inheritEnv: checkEnvNames(inheritEnv, "inheritEnv") }),
-    ...(env !== undefined && { env: checkEnvObject(env) }),
+    env: { ...inherited(checkEnvNames(inheritEnv, "inheritEnv")), ...checkEnvObject(env) },
   };
+}
+
+/**
+ * What commands get of this thread's variables. Those of a worker are its own: the core, which sees
+ * the process's, would pass on what was kept from the worker.
+ *
+ * @param {string[]} names
+ */
+function inherited(names) {
+  /** @type {Record<string, string>} */
+  const variables = {};
+  for (const name of ["PATH", "TZ", ...names]) {
+    const value = process.env[name];
+    if (value !== undefined && (name !== "PATH" || value !== "")) variables[name] = value;
+  }
+  return variables;
 }
 
 /** @param {unknown} value @param {string} name */

@@ -1,5 +1,6 @@
 // Many environments in one process: each has its own loop state, and each may end at any moment.
 import assert from "node:assert/strict";
+import { once } from "node:events";
 import { readdirSync } from "node:fs";
 import { describe, test } from "node:test";
 import { Worker } from "node:worker_threads";
@@ -28,6 +29,23 @@ function start(workerData, onMessage = () => {}) {
 }
 
 describe("worker threads", () => {
+  test("commands get the variables of the worker, not what the process keeps from it", async () => {
+    process.env.CLOUDSANDBOX_TEST_KEPT = "the process's";
+    const code = `
+      const { workerData, parentPort } = require("node:worker_threads");
+      import(workerData).then(async ({ LocalSandbox }) => {
+        const sandbox = new LocalSandbox({ trusted: true, inheritEnv: ["CLOUDSANDBOX_TEST_KEPT", "MINE", "EMPTY"] });
+        const { output } = await sandbox.shell('echo "\${CLOUDSANDBOX_TEST_KEPT-unset} $MINE \${EMPTY-unset} $PATH $TZ"');
+        await sandbox.close();
+        parentPort.postMessage(output);
+      });`;
+    const env = { PATH: "/bin:/usr/bin", TZ: "UTC", MINE: "mine", EMPTY: "" };
+    const worker = new Worker(code, { eval: true, env, workerData: import.meta.resolve("cloudsandbox") });
+    const [output] = await once(worker, "message");
+    delete process.env.CLOUDSANDBOX_TEST_KEPT;
+    assert.equal(output, "unset mine  /bin:/usr/bin UTC\n");
+  });
+
   test("C065 this thread and two workers run 20 commands each; one ends early", async (t) => {
     const dir = tempDir(t);
     const sandbox = new LocalSandbox({ trusted: true, tempDir: dir });
