@@ -163,11 +163,18 @@ export function collectToolkitTools(toolkits) {
  * @param {Record<string, { name: string, description: string, parameters?: any }>} library
  */
 export function describeToolLibrary(library) {
-  return Object.values(library).map(({ name, description, parameters }) => ({
-    name,
-    description,
-    parameters: Object.keys(parameters?.shape ?? {}),
-  }));
+  return reading("describeToolLibrary: the tools", () => {
+    /** @type {any[]} */
+    const tools = typeof library === "object" && library !== null ? Object.values(library) : [undefined];
+    if (!tools.every((tool) => typeof tool?.name === "string")) {
+      throw invalid("describeToolLibrary: give what collectToolkitTools() gave: an object with tools in it");
+    }
+    return tools.map(({ name, description, parameters }) => ({
+      name,
+      description,
+      parameters: Object.keys(parameters?.shape ?? {}),
+    }));
+  });
 }
 
 /**

@@ -216,6 +216,9 @@ describe("own toolkits and tool libraries", () => {
 
   test("describing: name, description, parameter names; also of tools made elsewhere", () => {
     const zodLike = { name: "z", description: "made with Zod", parameters: { shape: { city: {} } } };
+    for (const wrong of [undefined, null, 7, "tools", [undefined], { run: null }, { run: {} }]) {
+      assert.throws(() => describeToolLibrary(wrong), { code: "ERR_SANDBOX_INVALID_ARG", message: /collectToolkitTools/ });
+    }
     assert.deepEqual(describeToolLibrary({ t: tool("t", "mine"), z: zodLike, none: { name: "none", description: "no parameters" } }), [
       { name: "t", description: "mine", parameters: ["a", "b"] },
       { name: "z", description: "made with Zod", parameters: ["city"] },
