@@ -2,12 +2,14 @@
  *
  * Invariant: while the work runs, only its thread touches the job's data, and nothing of the caller
  * is touched by it: an op that is aborted finishes at once, the job lives until its work has
- * ended. */
+ * ended. But a write that is called off is waited for, since it must not replace what is written
+ * after it; should it be stuck, its deadline comes. */
 #include "providers/local.h"
 
 #include "core/alloc.h"
 #include "core/err.h"
 
+#include <stdatomic.h>
 #include <string.h>
 
 typedef struct file_job {
@@ -25,7 +27,9 @@ typedef struct file_job {
   int rc;
   sbx_err err; /* of the work */
   bool working;
-  bool destroyed; /* the op is over, the work is not */
+  bool destroyed;    /* the op is over, the work is not */
+  atomic_bool begun; /* set before `stop` is looked at, and that before this is */
+  atomic_bool stop;
 } file_job;
 
 static file_job *job_of(sbx_op *op) {
@@ -47,11 +51,23 @@ static void destroy_job(sbx_op *op) {
     free_job(job);
 }
 
-static const sbx_op_class file_class = {"local file", sbx_op_finish_code, destroy_job};
+static int run_put(file_job *job) {
+  return sbx_local_fs_write(&job->workspace->root, job->path, job->bytes, &job->stop, &job->err);
+}
+
+static void abort_job(sbx_op *op, int reason) {
+  file_job *job = job_of(op);
+  atomic_store(&job->stop, true);
+  if (reason != SBX_ECANCELED || job->run != run_put || !job->working || !atomic_load(&job->begun))
+    sbx_op_finish_code(op, reason);
+}
+
+static const sbx_op_class file_class = {"local file", abort_job, destroy_job};
 
 static void work(void *arg) {
   file_job *job = arg;
-  job->rc = job->run(job);
+  atomic_store(&job->begun, true);
+  job->rc = atomic_load(&job->stop) ? sbx_err_set(&job->err, SBX_ECANCELED, NULL) : job->run(job);
 }
 
 /* Moves the result to the caller. */
@@ -113,10 +129,6 @@ static sbx_op *start_job(file_job *job, sbx_loop *loop, sbx_op_done done, void *
     sbx_op_finish(&job->op, &err);
   }
   return &job->op;
-}
-
-static int run_put(file_job *job) {
-  return sbx_local_fs_write(&job->workspace->root, job->path, job->bytes, &job->err);
 }
 
 static int run_get(file_job *job) {

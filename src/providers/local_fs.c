@@ -21,9 +21,9 @@
 
 enum {
   PATH_LIMIT = SBX__LOCAL_PATH_LIMIT,
-  MAX_LINKS = 16, /* followed from the name of a file that is written */
-  TEMP_TRIES = 8, /* random names that turn out to exist */
-  WRITE_CHUNK = 1 << 30
+  MAX_LINKS = 16,       /* followed from the name of a file that is written */
+  TEMP_TRIES = 8,       /* random names that turn out to exist */
+  WRITE_CHUNK = 1 << 20 /* after each, a look whether the write was called off */
 };
 
 /* A path below the root without ".", ".." and empty parts; "." for the root itself. */
@@ -79,6 +79,8 @@ int sbx__local_fail(sbx_err *err, const char *verb, const char *path, int error)
     return refuse(err, SBX_EQUOTA, verb, shown, strerror(error));
   case ENOMEM:
     return sbx_err_set(err, SBX_ENOMEM, NULL);
+  case ECANCELED:
+    return sbx_err_set(err, SBX_ECANCELED, NULL);
   default:
     return refuse(err, SBX_EPROVIDER, verb, shown, strerror(error));
   }
@@ -366,8 +368,14 @@ static int find_target(const sbx_local_root *root, const char *path, target *t) 
   return ELOOP;
 }
 
-static int write_bytes(int fd, sbx_slice bytes) {
+static bool is_set(const atomic_bool *stop) {
+  return stop != NULL && atomic_load(stop);
+}
+
+static int write_bytes(int fd, sbx_slice bytes, const atomic_bool *stop) {
   while (bytes.len > 0) {
+    if (is_set(stop))
+      return ECANCELED;
     size_t part = bytes.len < WRITE_CHUNK ? bytes.len : WRITE_CHUNK;
     ssize_t n = write(fd, bytes.ptr, part);
     if (n < 0 && errno != EINTR)
@@ -389,7 +397,7 @@ bool sbx__is_temp_name(const char *name) {
 }
 
 /* Writes a new file beside the target and gives it the target's name. Errno value or 0. */
-static int replace(const target *t, sbx_slice bytes) {
+static int replace(const target *t, sbx_slice bytes, const atomic_bool *stop) {
   char temp[TEMP_LEN + 1];
   uint64_t random = 0;
   int fd = -1, error = 0;
@@ -403,11 +411,13 @@ static int replace(const target *t, sbx_slice bytes) {
   }
   if (fd < 0)
     return errno;
-  error = write_bytes(fd, bytes);
+  error = write_bytes(fd, bytes, stop);
   if (error == 0 && t->exists && fchmod(fd, t->mode) != 0)
     error = errno;
   if (close(fd) != 0 && error == 0 && errno != EINTR)
     error = errno;
+  if (error == 0 && is_set(stop))
+    error = ECANCELED;
   if (error == 0 && renameat(t->dir, temp, t->dir, t->name) != 0)
     error = errno;
   if (error != 0)
@@ -415,7 +425,8 @@ static int replace(const target *t, sbx_slice bytes) {
   return error;
 }
 
-int sbx_local_fs_write(const sbx_local_root *root, sbx_slice path, sbx_slice bytes, sbx_err *err) {
+int sbx_local_fs_write(const sbx_local_root *root, sbx_slice path, sbx_slice bytes,
+                       const atomic_bool *stop, sbx_err *err) {
   static const char *const verb = "write";
   clean_path at;
   target t = {.dir = -1};
@@ -424,7 +435,7 @@ int sbx_local_fs_write(const sbx_local_root *root, sbx_slice path, sbx_slice byt
     return rc;
   int error = find_target(root, at.text, &t);
   if (error == 0)
-    error = replace(&t, bytes);
+    error = replace(&t, bytes, stop);
   if (t.dir >= 0)
     close(t.dir);
   if (error == 0)

@@ -16,12 +16,16 @@
 #include "providers/local_open.h"
 #include "providers/provider.h"
 
+#include <stdatomic.h>
+
 /* Appends the file's bytes. SBX_ENOTFOUND, SBX_ETOOBIG when it has more than out->max bytes. Only
  * regular files: whatever could block is refused. */
 int sbx_local_fs_read(const sbx_local_root *root, sbx_slice path, sbx_buf *out, sbx_err *err);
 /* Creates or replaces a regular file as a whole, with its parents; readers see the old or the new
- * bytes. A link to an existing file inside stays a link. SBX_EQUOTA when the disk is full. */
-int sbx_local_fs_write(const sbx_local_root *root, sbx_slice path, sbx_slice bytes, sbx_err *err);
+ * bytes. A link to an existing file inside stays a link. SBX_EQUOTA when the disk is full. Once
+ * `stop` (NULL: never) is set, nothing is replaced any more: SBX_ECANCELED. */
+int sbx_local_fs_write(const sbx_local_root *root, sbx_slice path, sbx_slice bytes,
+                       const atomic_bool *stop, sbx_err *err);
 /* All regular files, sorted by path; not those that are being written under a temporary name.
  * SBX_ETOOBIG when there are more. */
 int sbx_local_fs_list(const sbx_local_root *root, size_t max_entries, sbx_listing *out,

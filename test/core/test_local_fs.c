@@ -84,14 +84,14 @@ static int teardown(void **state) {
 
 static int write_file(fixture *f, const char *path, const char *text) {
   sbx_err err;
-  return sbx_local_fs_write(&f->root, sbx_slice_str(path), sbx_slice_str(text), &err);
+  return sbx_local_fs_write(&f->root, sbx_slice_str(path), sbx_slice_str(text), NULL, &err);
 }
 
 /* The code of a refused write; the error names the path. */
 static void assert_write_fails(fixture *f, const char *path, int code, const char *fragment) {
   sbx_err err = {0};
-  assert_int_equal(sbx_local_fs_write(&f->root, sbx_slice_str(path), sbx_slice_str("x"), &err),
-                   code);
+  assert_int_equal(
+      sbx_local_fs_write(&f->root, sbx_slice_str(path), sbx_slice_str("x"), NULL, &err), code);
   assert_int_equal(err.code, code);
   assert_non_null(strstr(err.message, fragment));
 }
@@ -214,8 +214,9 @@ static void test_refuses_names_that_are_no_file(void **state) {
 static void test_refuses_control_characters(void **state) {
   fixture *f = *state;
   sbx_err err;
-  assert_int_equal(sbx_local_fs_write(&f->root, sbx_slice_of("a\0b", 3), sbx_slice_str("x"), &err),
-                   SBX_EPATH);
+  assert_int_equal(
+      sbx_local_fs_write(&f->root, sbx_slice_of("a\0b", 3), sbx_slice_str("x"), NULL, &err),
+      SBX_EPATH);
   assert_write_fails(f, "x\ny", SBX_EPATH, "control");
   assert_write_fails(f, "\x1B[2J", SBX_EPATH, "control");
   assert_read_fails(f, "\x7F", SBX_EPATH, "control");
@@ -223,6 +224,22 @@ static void test_refuses_control_characters(void **state) {
 }
 
 /* ---- links ---- */
+
+/* It must not replace what is written after it. */
+static void test_a_write_that_was_called_off(void **state) {
+  fixture *f = *state;
+  sbx_err err = {0};
+  atomic_bool stop = true;
+  static const char *const texts[] = {"", "new"};
+  assert_int_equal(write_file(f, "file", "old"), SBX_OK);
+  for (size_t i = 0; i < 2; i++) {
+    assert_int_equal(
+        sbx_local_fs_write(&f->root, sbx_slice_str("file"), sbx_slice_str(texts[i]), &stop, &err),
+        SBX_ECANCELED);
+    assert_content(f, "file", "old");
+  }
+  assert_int_equal(entry_count(f->root.fd, "."), 1);
+}
 
 static void test_links_that_stay_inside(void **state) {
   fixture *f = *state;
@@ -390,7 +407,7 @@ static void test_bytes_survive(void **state) {
   static const size_t sizes[] = {0, 1, 4095, 4096, 4097, 65536, 102400};
   for (size_t i = 0; i < sizeof sizes / sizeof *sizes; i++) {
     sbx_slice bytes = sbx_slice_of(in.ptr, sizes[i]);
-    assert_int_equal(sbx_local_fs_write(&f->root, sbx_slice_str("b"), bytes, &err), SBX_OK);
+    assert_int_equal(sbx_local_fs_write(&f->root, sbx_slice_str("b"), bytes, NULL, &err), SBX_OK);
     assert_int_equal(sbx_local_fs_read(&f->root, sbx_slice_str("b"), &out, &err), SBX_OK);
     assert_true(sbx_slice_eq(sbx_buf_slice(&out), bytes));
     sbx_buf_deinit(&out);
@@ -487,8 +504,8 @@ static void test_a_swapped_directory_never_leads_out(void **state) {
       refused++;
     }
     sbx_buf_deinit(&buf);
-    sbx_local_fs_write(&f->root, sbx_slice_str("d/new"), sbx_slice_str("x"), &err);
-    sbx_local_fs_write(&f->root, sbx_slice_str("d/deep/new"), sbx_slice_str("x"), &err);
+    sbx_local_fs_write(&f->root, sbx_slice_str("d/new"), sbx_slice_str("x"), NULL, &err);
+    sbx_local_fs_write(&f->root, sbx_slice_str("d/deep/new"), sbx_slice_str("x"), NULL, &err);
   }
   atomic_store(&s.stop, true);
   pthread_join(thread, NULL);
@@ -709,6 +726,7 @@ static int run_all(const char *name) {
       TEST(test_refuses_paths_that_leave),
       TEST(test_refuses_names_that_are_no_file),
       TEST(test_refuses_control_characters),
+      TEST(test_a_write_that_was_called_off),
       TEST(test_links_that_stay_inside),
       TEST(test_absolute_links_that_stay_inside),
       TEST(test_links_that_leave),
