@@ -107,7 +107,14 @@ static helper start_helper_of(const directory *own, int out) {
   }
   posix_spawnattr_t attr;
   posix_spawnattr_init(&attr);
-  posix_spawnattr_setflags(&attr, POSIX_SPAWN_SETSID);
+  /* As the host does it: what the tests were started with, nohup for one, is not inherited. */
+  sigset_t all, none;
+  sigfillset(&all);
+  sigemptyset(&none);
+  posix_spawnattr_setsigdefault(&attr, &all);
+  posix_spawnattr_setsigmask(&attr, &none);
+  posix_spawnattr_setflags(
+      &attr, (short)(POSIX_SPAWN_SETSID | POSIX_SPAWN_SETSIGDEF | POSIX_SPAWN_SETSIGMASK));
   assert_int_equal(posix_spawn(&h.pid, guard_path, &actions, &attr, argv, no_env), 0);
   posix_spawnattr_destroy(&attr);
   posix_spawn_file_actions_destroy(&actions);
