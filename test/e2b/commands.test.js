@@ -106,9 +106,12 @@ describe("background processes", { concurrency: 8 }, () => {
     const { make } = await open(t);
     const sandbox = make();
     await sandbox.start();
-    const begin = performance.now();
-    assert.deepEqual(await sandbox.shell("sleep 300 > /dev/null 2>&1 & echo ok"), { output: "ok\n", exitCode: 0 });
-    assert.ok(performance.now() - begin < 450);
+    // What waits for the pipes takes at least half a second, each time; a busy machine does not.
+    await eventually("a quick end", async () => {
+      const begin = performance.now();
+      assert.deepEqual(await sandbox.shell("sleep 300 > /dev/null 2>&1 & echo ok"), { output: "ok\n", exitCode: 0 });
+      return performance.now() - begin < 450;
+    });
   });
 });
 
@@ -118,7 +121,7 @@ describe("the end of a tree", { concurrency: 8 }, () => {
     const tracked = mark();
     const odd = 300 + Math.random();
     const command = `sleep 300 & setsid sleep 300 & env -i sleep ${odd} & (sleep 300; sleep 300) & wait`;
-    const call = make().exec({ command, env: tracked.env, timeoutSeconds: 1 });
+    const call = make().exec({ command, env: tracked.env, timeoutSeconds: 3 });
     await eventually("the start", () => processesOf(`sleep ${odd}`).length === 1);
     const result = await call;
     assert.deepEqual([result.status, result.termination], ["timedOut", "confirmed"]);
@@ -150,7 +153,8 @@ describe("the end of a tree", { concurrency: 8 }, () => {
 
   test("the killer is root", async (t) => {
     const { engine, make } = await open(t);
-    await make().shell("sleep 300", { timeoutSeconds: 0.2 });
+    const abort = new AbortController();
+    await make().exec({ command: "echo; sleep 300", signal: abort.signal, onStdout: () => abort.abort() });
     assert.deepEqual(engine.requests(START).map((entry) => entry.headers.authorization), [undefined, "Basic cm9vdDo="]);
   });
 });

@@ -79,7 +79,7 @@ describe("create", { concurrency: 8 }, () => {
     });
   }
 
-  for (const [name, retryAfter] of [["seconds", () => 1], ["a date", () => new Date(Date.now() + 2000)]]) {
+  for (const [name, retryAfter] of [["seconds", () => 1], ["a date", () => new Date(Date.now() + 4000)]]) {
     test(`C035 429 with Retry-After in ${name}: the create is repeated after that, and one sandbox comes of it`, async (t) => {
       const { engine, make, existing } = await open(t);
       engine.fault(CREATE, { instead: replies.tooMany(retryAfter()) });
@@ -153,11 +153,12 @@ describe("create", { concurrency: 8 }, () => {
 
   test("no answer: TIMEOUT in time, and the late sandbox is deleted", async (t) => {
     const { engine, make, existing } = await open(t);
-    const sandbox = make({ startTimeoutSeconds: 0.3 });
+    const sandbox = make({ startTimeoutSeconds: 1 });
     const gate = engine.gate();
     engine.fault(CREATE, { hold: gate });
     const error = await rejection(sandbox.shell("true"));
     assert.deepEqual(verdict(error), { code: "TIMEOUT", retryable: true, mayHaveRun: false });
+    await gate.arrived();
     assert.equal(existing().length, 1);
     gate.open();
     await eventually("the deletion", () => existing().length === 0);
@@ -453,7 +454,7 @@ describe("limits that the service keeps, or does not", { concurrency: 8 }, () =>
     const sandbox = make();
     engine.fault(START, { stop: { after: 60, how: "hang" } });
     const begin = performance.now();
-    const result = await sandbox.exec({ command: "echo out; sleep 300", timeoutSeconds: 0.5 });
+    const result = await sandbox.exec({ command: "echo out; sleep 300", timeoutSeconds: 2 });
     assert.deepEqual([result.status, result.exitCode, result.termination], ["timedOut", 124, "confirmed"]);
     assert.ok(performance.now() - begin < HANG_MS);
     const signal = await engine.waitFor("process.Process/SendSignal");

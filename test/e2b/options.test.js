@@ -264,7 +264,8 @@ describe("secrets", () => {
     const sandbox = make({ template: "code-interpreter-v1" });
     await sandbox.run("1");
     await sandbox.writeFile("f", "x");
-    await sandbox.exec({ command: "sleep 300", timeoutSeconds: 0.2 });
+    const abort = new AbortController();
+    await sandbox.exec({ command: "echo; sleep 300", signal: abort.signal, onStdout: () => abort.abort() });
     await sandbox.setLifetime(100);
     const token = emulator.sandbox(sandbox.sandboxId).envdAccessToken;
     await sandbox.close();
