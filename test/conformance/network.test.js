@@ -15,7 +15,7 @@ import { makeCertificate } from "../emulators/certificate.js";
 import { replies } from "../emulators/engine.js";
 import { runNode } from "../support/node.js";
 import { tempDir } from "../support/temp.js";
-import { rejection } from "../support/wait.js";
+import { HANG_MS, rejection } from "../support/wait.js";
 import { open, program, remotes, withoutVariables } from "./remote.js";
 
 withoutVariables();
@@ -149,11 +149,7 @@ for (const remote of remotes) {
       const { engine, make } = await open(t, remote);
       const sandbox = make();
       await sandbox.start();
-      for (const size of [4 << 10, 2 << 20]) {
-        const before = performance.now();
-        await sandbox.writeFile("f", "x".repeat(size));
-        assert.ok(performance.now() - before < 900);
-      }
+      for (const size of [4 << 10, 2 << 20]) await sandbox.writeFile("f", "x".repeat(size));
       assert.ok(engine.log.every((entry) => entry.headers.expect === undefined));
     });
 
@@ -176,8 +172,9 @@ for (const remote of remotes) {
         clearInterval(ticker);
         assert.equal(error.code, `ERR_SANDBOX_${code}`);
         assert.match(error.message, message);
-        assert.ok(performance.now() - before < 4000, baseURL);
-        assert.ok(worst < 500, `${worst} ms without a tick`);
+        assert.ok(performance.now() - before < HANG_MS, baseURL);
+        // A look-up or a connect that blocks takes all of the two seconds.
+        assert.ok(worst < 1500, `${worst} ms without a tick`);
       }
     });
   });

@@ -21,7 +21,7 @@ describe("timeouts", { concurrency: true }, () => {
         const tracked = mark();
         const begin = performance.now();
         const result = await sandbox.shell("echo before; sleep 300", {
-          timeoutSeconds: 1,
+          timeoutSeconds: 2,
           env: tracked.env,
         });
         assert.deepStrictEqual(result, { output: "before\n", exitCode: 124, timedOut: true });
@@ -33,7 +33,7 @@ describe("timeouts", { concurrency: true }, () => {
       test("C009 run() keeps the limit too, and exec() tells how the end came", async (t) => {
         const sandbox = provider.world(t).make();
         const code = "import time\nprint('before', flush=True)\ntime.sleep(300)";
-        assert.deepStrictEqual(await sandbox.run(code, { timeoutSeconds: 1 }), {
+        assert.deepStrictEqual(await sandbox.run(code, { timeoutSeconds: 2 }), {
           output: "before\n",
           exitCode: 124,
           timedOut: true,
