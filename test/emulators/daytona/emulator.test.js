@@ -214,8 +214,13 @@ describe("intervals", () => {
   });
 
   test("a call under way is activity; an ephemeral sandbox does not outlive its stop", async () => {
-    const sandbox = await create(use.emulator, { autoStopInterval: 10, autoDeleteInterval: 0 });
-    const { result, exitCode } = (await sandbox.execute("sleep 0.5; echo done")).json;
+    const sandbox = await create(use.emulator, { autoStopInterval: 0, autoDeleteInterval: 0 });
+    const running = sandbox.execute("touch here; until [ -e go ]; do sleep 0.01; done; echo done");
+    while (!existsSync(path.join(use.emulator.sandbox(sandbox.id).home, "here"))) await use.engine.sleep(5);
+    await control(use.emulator, `/sandbox/${sandbox.id}/autostop/1`, {});
+    await use.engine.sleep(300);
+    use.letGo(sandbox.id);
+    const { result, exitCode } = (await running).json;
     assert.deepEqual([result, exitCode], ["done\n", 0]);
     await reached(use.emulator, sandbox.id, "destroyed");
   });
@@ -294,7 +299,8 @@ describe("the way into a sandbox", () => {
       const body = JSON.stringify({ command: "echo $$ > pid; sleep 600" });
       const headers = { ...sandbox.headers, connection: "close" };
       raw.request(`POST /toolbox/${sandbox.id}/process/execute`, headers, body);
-      await use.engine.waitFor("toolbox POST /process/execute");
+      const { home } = use.emulator.sandbox(sandbox.id);
+      while (!existsSync(path.join(home, "pid"))) await use.engine.sleep(5);
       await remove(use.emulator, sandbox.id);
       await raw.closed();
       assert.equal(raw.text.slice(9, 12), status ? String(status) : "");
@@ -336,9 +342,8 @@ describe("the way into a sandbox", () => {
     await reached(use.emulator, sandbox.id, "stopped");
     await control(use.emulator, `/sandbox/${sandbox.id}/start`, {});
     await reached(use.emulator, sandbox.id, "started");
-    use.engine.clearLog();
-    const doomed = sandbox.execute("sleep 600");
-    await use.engine.waitFor("toolbox POST /process/execute");
+    const doomed = sandbox.execute("touch there; sleep 600");
+    while (!existsSync(path.join(use.emulator.sandbox(sandbox.id).home, "there"))) await use.engine.sleep(5);
     await control(use.emulator, `/sandbox/${sandbox.id}/stop?force=true`, {});
     assert.equal((await doomed).status, 502);
   });

@@ -88,14 +88,14 @@ describe("execute", () => {
     };
     for (const [version, [message, code]] of Object.entries(bodies)) {
       use.emulator.sandbox(sandbox.id).daemonVersion = version;
-      const { status, json } = await sandbox.execute("echo early; sleep 600 & echo $! > child; wait", { timeout: 1 });
+      const { status, json } = await sandbox.execute("echo early; sleep 600 & echo $! > child; wait", { timeout: 2 });
       assert.deepEqual([status, json.message, json.code], [408, message, code]);
       assert.equal(alive(readFileSync(path.join(sandbox.home, "child"), "utf8").trim()), false);
     }
     // A child in a group of its own survives and keeps the reply waiting.
     let status = 0;
     const command = "setsid sh -c 'touch away; until [ -e go ]; do sleep 0.02; done' & echo $$ > shell; wait";
-    const reply = sandbox.execute(command, { timeout: 1 }).then((late) => (status = late.status));
+    const reply = sandbox.execute(command, { timeout: 2 }).then((late) => (status = late.status));
     const files = ["away", "shell"].map((name) => path.join(sandbox.home, name));
     await until(() => files.every((file) => existsSync(file)) && !alive(readFileSync(files[1], "utf8").trim()));
     assert.equal((await sandbox.ask("/version")).status, 200);
@@ -103,7 +103,7 @@ describe("execute", () => {
     use.letGo(sandbox.id);
     assert.equal(await reply, 408);
     // A shell that is through in time has ended well, even if its child has to be killed.
-    const left = await sandbox.execute("sleep 600 & echo through", { timeout: 1 });
+    const left = await sandbox.execute("sleep 600 & echo through", { timeout: 2 });
     assert.deepEqual([left.status, left.json], [200, { exitCode: 0, result: "through\n" }]);
   });
 

@@ -1,6 +1,6 @@
 // The daemon and the code interpreter against the fact sheet, with a client that reads every byte.
 import assert from "node:assert/strict";
-import { truncateSync } from "node:fs";
+import { existsSync, truncateSync, writeFileSync } from "node:fs";
 import { before, describe, test } from "node:test";
 import { gunzipSync, gzipSync } from "node:zlib";
 import { RawConnection } from "../raw.js";
@@ -128,14 +128,14 @@ describe("Process", () => {
   });
 
   test("a deadline ends the stream and the process, also when the client has gone", async () => {
-    const reply = await client.run("echo $$; exec sleep 62", { "connect-timeout-ms": "400" });
+    const reply = await client.run("echo $$; exec sleep 62", { "connect-timeout-ms": "2000" });
     const leader = Number(text(reply, "stdout"));
     assert.deepEqual(lastFrame(reply).message.error, { code: "deadline_exceeded", message: "context deadline exceeded" });
     await untilDead(leader);
 
     const connection = await RawConnection.open(use.emulator.sandboxUrl);
     const body = envelope(0, JSON.stringify({ process: { cmd: "sleep", args: ["63"] }, stdin: false }));
-    const headers = { ...client.headers(), "content-type": "application/connect+json", "connect-timeout-ms": "500" };
+    const headers = { ...client.headers(), "content-type": "application/connect+json", "connect-timeout-ms": "3000" };
     connection.request("POST /process.Process/Start", headers, body);
     await connection.until(({ chunked }) => chunked.data.includes("}}}"));
     const pid = Number(connection.chunked.data.match(/"pid": ?(\d+)/)[1]);
@@ -321,11 +321,14 @@ describe("code interpreter", () => {
   });
 
   test("runs in one context wait for each other", async () => {
-    const [first, second] = await Promise.all([
-      execute(client, { code: "import time; time.sleep(0.2); order = ['first']; 1" }),
-      execute(client, { code: "order.append('second'); order" }),
-    ]);
-    assert.equal(first.lines.at(-1).type, "end_of_execution");
-    assert.equal(second.lines.find(({ type }) => type === "result").text, "['first', 'second']");
+    const home = use.emulator.sandbox(client.id).homes.user;
+    const code = `import os, time\nopen('${home}/begun', 'w').close()\nwhile not os.path.exists('${home}/go'): time.sleep(0.02)\norder = ['first']; 1`;
+    const first = execute(client, { code });
+    while (!existsSync(`${home}/begun`)) await use.engine.sleep(5);
+    const second = execute(client, { code: "order.append('second'); order" });
+    await use.engine.waitFor("interpreter POST /execute", 2);
+    writeFileSync(`${home}/go`, "");
+    assert.equal((await first).lines.at(-1).type, "end_of_execution");
+    assert.equal((await second).lines.find(({ type }) => type === "result").text, "['first', 'second']");
   });
 });
