@@ -7,6 +7,7 @@ import { describe, test } from "node:test";
 
 import { guardPath, native } from "../../lib/native.js";
 import { ROOT, SANITIZER_ENV, copyPackage, runNode } from "../support/node.js";
+import { tempDir } from "../support/temp.js";
 import { rejection } from "../support/wait.js";
 
 const BINARY = path.join(ROOT, "build/Release/cloudsandbox.node");
@@ -311,9 +312,11 @@ describe("misuse", () => {
     await sandbox.close();
   });
 
-  test("a dropped object frees what it has; a call in flight keeps it", async () => {
+  test("a dropped object frees what it has; a call in flight keeps it", async (t) => {
+    const go = path.join(tempDir(t), "go");
     const { stdout, stderr, code } = await runNode(
       `${quiet}
+       import { writeFileSync } from "node:fs";
        import { native, guardPath } from "./lib/native.js";
        const options = JSON.stringify({ guardPath: guardPath(), nodePath: process.execPath });
        const registry = new FinalizationRegistry(() => freed++);
@@ -322,14 +325,16 @@ describe("misuse", () => {
        const pending = (() => {
          const busy = new Sandbox("local", options);
          registry.register(busy);
-         return busy.exec(1, { kind: "shell", text: "sleep 0.3; echo kept" });
+         return busy.exec(1, { kind: "shell", text: "while [ ! -e ${go} ]; do sleep 0.01; done; echo kept" });
        })();
        for (let i = 0; i < 200; i++) registry.register(new Sandbox("local", options));
-       await new Promise((resolve) => setTimeout(resolve, 50));
-       gc();
-       await new Promise((resolve) => setTimeout(resolve, 50));
+       while (freed <= 100) {
+         await new Promise((resolve) => setTimeout(resolve, 10));
+         gc();
+       }
        const before = freed;
-       console.log(before > 100 && before < 201, (await pending).output.bytes.toString().trim());`,
+       writeFileSync(${JSON.stringify(go)}, "");
+       console.log(before < 201, (await pending).output.bytes.toString().trim());`,
       { flags: ["--expose-gc"] },
     );
     assert.deepEqual({ stdout, stderr, code }, { stdout: "true kept\n", stderr: "", code: 0 });

@@ -116,8 +116,8 @@ describe("importing", () => {
        const fake = { providerId: "own", start: none, run: none, shell: none, writeFile: none, readFile: none, close: none };
        new SandboxToolkit(fake).getTools();
        new SandboxAgent({ backend: "unix-local" });
-       // The module loader itself may still be closing a file.
-       const resources = process.getActiveResourcesInfo().filter((name) => name !== "CloseReq");
+       // Reading the modules' files may still be ending.
+       const resources = process.getActiveResourcesInfo().filter((name) => !/^(CloseReq|FSReq)/.test(name));
        console.log(JSON.stringify([seen, resources]));`,
     );
     assert.equal(stderr, "");

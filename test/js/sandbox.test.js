@@ -55,7 +55,7 @@ describe("run and shell", { concurrency: 4 }, () => {
       exitCode: 0,
       outputTruncated: true,
     });
-    assert.deepStrictEqual(await sandbox.shell("echo a; sleep 20", { timeoutSeconds: 0.3 }), {
+    assert.deepStrictEqual(await sandbox.shell("echo a; sleep 20", { timeoutSeconds: 2 }), {
       output: "a\n",
       exitCode: 124,
       timedOut: true,
@@ -182,7 +182,7 @@ describe("exec", { concurrency: 4 }, () => {
       { status, signal, exitCode },
       { status: "signalled", signal: "SIGTERM", exitCode: 143 },
     );
-    const slow = await sandbox.exec({ command: "echo a; sleep 20", timeoutSeconds: 0.3 });
+    const slow = await sandbox.exec({ command: "echo a; sleep 20", timeoutSeconds: 2 });
     assert.deepStrictEqual(
       [slow.status, slow.exitCode, slow.termination, slow.stdout],
       ["timedOut", 124, "confirmed", "a\n"],
@@ -283,12 +283,15 @@ describe("exec", { concurrency: 4 }, () => {
 
 describe("streaming", { concurrency: 4 }, () => {
   test("text arrives as it is written, and characters are never split", async (t) => {
+    const sandbox = open(t);
     const parts = [];
     const errors = [];
-    const result = await open(t).exec({
+    const result = await sandbox.exec({
       command:
-        "printf 'a\\360\\237'; sleep 0.1; printf '\\230\\200b'; printf '\\303' >&2; sleep 0.1; printf '\\251' >&2",
-      onStdout: (text) => parts.push(text),
+        "printf 'a\\360\\237'; while [ ! -e heard ]; do sleep 0.01; done; printf '\\230\\200b'; printf '\\303' >&2; sleep 0.1; printf '\\251' >&2",
+      onStdout: (text) => {
+        if (parts.push(text) === 1) sandbox.writeFile("heard", "");
+      },
       onStderr: (text) => errors.push(text),
     });
     assert.ok(parts.length >= 2, "not in one piece");

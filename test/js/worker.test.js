@@ -10,6 +10,7 @@ import { LocalSandbox } from "cloudsandbox";
 import { mark } from "../support/processes.js";
 import { openDescriptors } from "../support/resources.js";
 import { tempDir } from "../support/temp.js";
+import { eventually } from "../support/wait.js";
 
 const FIXTURE = new URL("./fixtures/worker.js", import.meta.url);
 
@@ -130,6 +131,6 @@ describe("worker threads", () => {
       assert.deepEqual({ code, error }, { code: 0, error: undefined });
       assert.deepEqual(readdirSync(dir), []);
     }
-    assert.ok(openDescriptors() <= before, `${openDescriptors()} descriptors, ${before} before`);
+    await eventually("as many descriptors as before", () => openDescriptors() <= before);
   });
 });

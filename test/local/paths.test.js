@@ -167,6 +167,7 @@ describe("paths", { concurrency: 4 }, () => {
         "print(swaps)",
       ].join("\n"),
       language: "python",
+      timeoutSeconds: 600,
     });
     await sandbox.shell("while ! test -e swapping; do sleep 0.01; done");
     const seen = { inside: 0, refused: 0, absent: 0 };

@@ -84,7 +84,7 @@ describe("processes", { concurrency: 4 }, () => {
     assert.deepEqual(tracked.alive(), []);
     const limited = await sandbox.shell(`${daemon}; sleep 300`, {
       env: tracked.env,
-      timeoutSeconds: 1,
+      timeoutSeconds: 2,
     });
     assert.deepStrictEqual(limited, { output: "done\n", exitCode: 124, timedOut: true });
     assert.deepEqual(tracked.alive(), []);
@@ -94,14 +94,14 @@ describe("processes", { concurrency: 4 }, () => {
     const sandbox = open(t, { killGraceSeconds: 0.2 });
     const tracked = mark();
     const command = "trap '' TERM INT HUP QUIT; echo deaf; while :; do sleep 0.1; done";
-    const result = await sandbox.shell(command, { timeoutSeconds: 1, env: tracked.env });
+    const result = await sandbox.shell(command, { timeoutSeconds: 2, env: tracked.env });
     assert.deepStrictEqual(result, { output: "deaf\n", exitCode: 124, timedOut: true });
     assert.deepEqual(tracked.alive(), []);
   });
 
   test("I52 a command that minds SIGTERM may tidy up within the grace", async (t) => {
     const command = "trap 'echo tidied; exit 0' TERM; echo begun; while :; do sleep 0.05; done";
-    const result = await open(t).shell(command, { timeoutSeconds: 1 });
+    const result = await open(t).shell(command, { timeoutSeconds: 2 });
     // The shell may add a line about its own child.
     assert.match(result.output, /^begun\n(.*\n)?tidied\n$/);
     assert.deepEqual({ ...result, output: "" }, { output: "", exitCode: 124, timedOut: true });
@@ -113,7 +113,7 @@ describe("processes", { concurrency: 4 }, () => {
       const tracked = mark();
       const result = await sandbox.shell(
         `echo begun; sleep 300 & kill -STOP ${target}; echo not reached`,
-        { timeoutSeconds: 1, env: tracked.env },
+        { timeoutSeconds: 2, env: tracked.env },
       );
       assert.deepStrictEqual(result, { output: "begun\n", exitCode: 124, timedOut: true }, target);
       assert.deepEqual(tracked.alive(), []);
@@ -124,7 +124,7 @@ describe("processes", { concurrency: 4 }, () => {
     const sandbox = open(t, { killGraceSeconds: 0.2 });
     const tracked = mark();
     const command = "kill -STOP $PPID; echo begun; sleep 300";
-    const result = await sandbox.exec({ command, timeoutSeconds: 1, env: tracked.env });
+    const result = await sandbox.exec({ command, timeoutSeconds: 2, env: tracked.env });
     assert.deepEqual([result.status, result.termination, result.output], ["timedOut", "confirmed", "begun\n"]);
     assert.deepEqual(tracked.alive(), []);
   });
