@@ -154,9 +154,9 @@ static size_t count_live(const fixture *f) {
   return sbx_alloc_live() - 2 * sbx_transfer_connections(f->loop);
 }
 
-/* What an op has left to itself (an answer that nobody waits for) ends within some turns. */
+/* What an op has left to itself (an answer that nobody waits for) ends when that has come. */
 static void settle(fixture *f, size_t live) {
-  for (int i = 0; i < 1000 && count_live(f) != live; i++) {
+  for (int i = 0; i < 15000 && count_live(f) != live; i++) {
     uv_run(&f->uv, UV_RUN_NOWAIT);
     usleep(1000);
   }
