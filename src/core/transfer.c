@@ -22,15 +22,14 @@
 
 typedef struct sbx__pool pool;
 
-/* A descriptor of libcurl's. For a connection it lives until that is closed, and goes on watching
- * between two requests, which saves the system calls to stop and to start again. */
+/* A descriptor that libcurl waits for. That of a kept connection goes on being watched between two
+ * requests, which saves the system calls to stop and to start again. */
 typedef struct sock {
   struct sock *next, *prev;
   pool *pool;
   curl_socket_t fd;
-  bool is_connection; /* opened by open_socket() */
-  bool idle;          /* libcurl waits for nothing */
-  int events;         /* what is watched for */
+  bool idle;  /* libcurl waits for nothing */
+  int events; /* what is watched for */
   sbx_watch *watch;
 } sock;
 
@@ -172,7 +171,7 @@ static sock *find_sock(pool *p, curl_socket_t fd) {
   return s;
 }
 
-static sock *new_sock(pool *p, curl_socket_t fd, bool is_connection) {
+static sock *new_sock(pool *p, curl_socket_t fd) {
   sock *s = sbx_calloc(1, sizeof *s);
   if (s == NULL)
     return NULL;
@@ -182,7 +181,6 @@ static sock *new_sock(pool *p, curl_socket_t fd, bool is_connection) {
   }
   s->pool = p;
   s->fd = fd;
-  s->is_connection = is_connection;
   s->next = p->socks;
   if (s->next != NULL)
     s->next->prev = s;
@@ -190,8 +188,13 @@ static sock *new_sock(pool *p, curl_socket_t fd, bool is_connection) {
   return s;
 }
 
-static void unwatch_sock(sock *s) {
-  if (!s->is_connection) {
+/* Only the end of a kept connection surely comes to close_socket(). One that was given up before it
+ * came about is closed by libcurl 7.88 without a word, as the resolver's descriptor is by any, and
+ * its number is somebody else's from then on. */
+static void unwatch_sock(sock *s, CURL *easy) {
+  curl_socket_t kept = CURL_SOCKET_BAD;
+  if (s->pool->curl->easy_getinfo(easy, CURLINFO_ACTIVESOCKET, &kept) != CURLE_OK ||
+      kept != s->fd) {
     free_sock(s);
     return;
   }
@@ -201,7 +204,7 @@ static void unwatch_sock(sock *s) {
 
 /* As libcurl would, but not inherited by the processes that local sandboxes start. */
 static curl_socket_t open_socket(void *arg, curlsocktype purpose, struct curl_sockaddr *address) {
-  sbx_transfer *t = arg;
+  (void)arg;
   (void)purpose;
 #ifdef SOCK_CLOEXEC
   int fd = socket(address->family, address->socktype | SOCK_CLOEXEC, address->protocol);
@@ -210,13 +213,7 @@ static curl_socket_t open_socket(void *arg, curlsocktype purpose, struct curl_so
   if (fd >= 0)
     (void)fcntl(fd, F_SETFD, FD_CLOEXEC);
 #endif
-  if (fd < 0)
-    return CURL_SOCKET_BAD;
-  if (new_sock(t->pool, fd, true) != NULL)
-    return fd;
-  t->failed = true;
-  close(fd);
-  return CURL_SOCKET_BAD;
+  return fd < 0 ? CURL_SOCKET_BAD : fd;
 }
 
 static int close_socket(void *arg, curl_socket_t fd) {
@@ -232,13 +229,13 @@ static int on_curl_socket(CURL *easy, curl_socket_t fd, int what, void *arg, voi
   (void)assigned; /* libcurl forgets it with every request */
   if (what == CURL_POLL_REMOVE) {
     if (s != NULL)
-      unwatch_sock(s);
+      unwatch_sock(s, easy);
     return 0;
   }
   int events =
       ((what & CURL_POLL_IN) ? SBX_READABLE : 0) | ((what & CURL_POLL_OUT) ? SBX_WRITABLE : 0);
   if (s == NULL)
-    s = new_sock(p, fd, false);
+    s = new_sock(p, fd);
   if (s != NULL) {
     s->idle = false;
     set_events(s, events);
@@ -300,11 +297,9 @@ int sbx_transfer_start(sbx_transfer *transfer, sbx_loop *loop, CURL *easy,
     sbx_loop_set_transfer_state(loop, p, free_pool);
   }
   assert(!p->inside && !transfer->active);
-  *transfer =
-      (sbx_transfer){.pool = p, .easy = easy, .done = done, .active = true, .next = p->active};
+  *transfer = (sbx_transfer){.easy = easy, .done = done, .active = true, .next = p->active};
   curl->easy_setopt(easy, CURLOPT_PRIVATE, transfer);
   curl->easy_setopt(easy, CURLOPT_OPENSOCKETFUNCTION, open_socket);
-  curl->easy_setopt(easy, CURLOPT_OPENSOCKETDATA, transfer);
   curl->easy_setopt(easy, CURLOPT_CLOSESOCKETFUNCTION, close_socket);
   curl->easy_setopt(easy, CURLOPT_CLOSESOCKETDATA, p);
   p->inside = true;
@@ -330,6 +325,6 @@ size_t sbx_transfer_connections(const sbx_loop *loop) {
   const pool *p = sbx_loop_transfer_state(loop);
   size_t count = 0;
   for (const sock *s = p != NULL ? p->socks : NULL; s != NULL; s = s->next)
-    count += s->is_connection;
+    count++;
   return count;
 }

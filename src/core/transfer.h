@@ -11,7 +11,6 @@
 
 /* Embedded in its owner. */
 typedef struct sbx_transfer {
-  struct sbx__pool *pool; /* the loop's */
   CURL *easy;
   void (*done)(struct sbx_transfer *transfer, CURLcode result);
   struct sbx_transfer *next, *prev; /* the active ones of the loop */
@@ -29,7 +28,7 @@ int sbx_transfer_start(sbx_transfer *transfer, sbx_loop *loop, CURL *easy,
  * is not active is left alone. */
 void sbx_transfer_stop(sbx_transfer *transfer, sbx_loop *loop);
 
-/* How many connections are open, in use or kept for the next request. */
+/* How many connections are watched, in use or kept for the next request. */
 size_t sbx_transfer_connections(const sbx_loop *loop);
 
 #endif

@@ -93,6 +93,48 @@ static void test_refused(void **state) {
   drop(&r);
 }
 
+/* The numbers that the next descriptors get can be watched by whoever gets them. */
+static void assert_free_descriptors_are_not_watched(fixture *f) {
+  enum { COUNT = 8 };
+  uv_poll_t poll[COUNT];
+  int fd[COUNT];
+  for (int i = 0; i < COUNT; i++) {
+    fd[i] = socket(AF_INET, SOCK_STREAM, 0);
+    assert_true(fd[i] >= 0);
+    assert_int_equal(uv_poll_init(&f->uv, &poll[i], fd[i]), 0);
+    uv_close((uv_handle_t *)&poll[i], NULL);
+  }
+  uv_run(&f->uv, UV_RUN_NOWAIT);
+  for (int i = 0; i < COUNT; i++)
+    close(fd[i]);
+}
+
+/* libcurl 7.88 does not tell that it closes a connection that was given up before it came about.
+ * Its number is then that of the resolver's descriptor, and later on anybody's. */
+static void test_no_closed_descriptor_stays_watched(void **state) {
+  fixture *f = *state;
+  int clients[64];
+  uint16_t port;
+  int listener = full_listener(clients, &port);
+  for (int i = 0; i < 3; i++) {
+    reply r = {0};
+    sbx_http_request request = to(f, "GET", port, "/");
+    request.connect_ms = 50;
+    run(f, NULL, &request, &r);
+    assert_error(&r, SBX_ETIMEOUT, false, "no connection within 50 ms");
+    drop(&r);
+    request = (sbx_http_request){.method = "GET", .url = sbx_slice_str("http://name.invalid/")};
+    run(f, NULL, &request, &r);
+    assert_error(&r, SBX_ENET, false, "cannot be resolved");
+    drop(&r);
+    assert_free_descriptors_are_not_watched(f);
+    assert_int_equal(sbx_transfer_connections(f->loop), 0);
+  }
+  for (int i = 0; i < 64; i++)
+    close(clients[i]);
+  close(listener);
+}
+
 static void test_cancel(void **state) {
   fixture *f = *state;
   reply r = {0};
@@ -430,6 +472,7 @@ int main(void) {
       HTTP_TEST(test_total_deadline),
       HTTP_TEST(test_connect_deadline),
       HTTP_TEST(test_refused),
+      HTTP_TEST(test_no_closed_descriptor_stays_watched),
       HTTP_TEST(test_cancel),
       HTTP_TEST(test_loop_ends_with_requests_in_flight),
       HTTP_TEST(test_client_may_be_freed_before_its_exchange),
