@@ -21,7 +21,7 @@ describe("timeouts", { concurrency: true }, () => {
         const tracked = mark();
         const begin = performance.now();
         const result = await sandbox.shell("echo before; sleep 300", {
-          timeoutSeconds: 2,
+          timeoutSeconds: 3,
           env: tracked.env,
         });
         assert.deepStrictEqual(result, { output: "before\n", exitCode: 124, timedOut: true });
@@ -33,7 +33,7 @@ describe("timeouts", { concurrency: true }, () => {
       test("C009 run() keeps the limit too, and exec() tells how the end came", async (t) => {
         const sandbox = provider.world(t).make();
         const code = "import time\nprint('before', flush=True)\ntime.sleep(300)";
-        assert.deepStrictEqual(await sandbox.run(code, { timeoutSeconds: 2 }), {
+        assert.deepStrictEqual(await sandbox.run(code, { timeoutSeconds: 3 }), {
           output: "before\n",
           exitCode: 124,
           timedOut: true,
@@ -119,8 +119,8 @@ describe("timeouts", { concurrency: true }, () => {
 
       test(`C014 the default limit (${slow ? "the built-in 30 s" : "given to the constructor"})`, async (t) => {
         const [options, within, beyond] = slow
-          ? [{}, 25, 40]
-          : [{ defaultTimeoutSeconds: 3 }, 0.5, 300];
+          ? [{}, 20, 40]
+          : [{ defaultTimeoutSeconds: 8 }, 0.5, 300];
         const sandbox = provider.world(t).make(options);
         const [ends, limited] = await Promise.all([
           sandbox.shell(`sleep ${within}; echo ok`),
