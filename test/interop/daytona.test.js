@@ -1,7 +1,7 @@
 // The vendor's own SDK against our emulator. Where they disagree, the emulator is wrong.
 import * as sdk from "@daytonaio/sdk";
 import assert from "node:assert/strict";
-import { mkdtempSync, readFileSync, rmSync, writeFileSync } from "node:fs";
+import { existsSync, mkdtempSync, readFileSync, rmSync, writeFileSync } from "node:fs";
 import os from "node:os";
 import path from "node:path";
 import { after, afterEach, before, describe, test } from "node:test";
@@ -488,9 +488,10 @@ describe("loss", () => {
 
   test("a sandbox deleted under a command", async () => {
     const sandbox = await use.client.create();
-    const running = sandbox.process.executeCommand("sleep 600");
+    const running = sandbox.process.executeCommand("touch here; sleep 600");
     running.catch(() => {});
-    await use.engine.waitFor("toolbox POST /process/execute");
+    const { home } = use.emulator.sandbox(sandbox.id);
+    while (!existsSync(path.join(home, "here"))) await new Promise((resolve) => setTimeout(resolve, 5));
     await (await use.client.get(sandbox.id)).delete();
     await assert.rejects(running, sdk.DaytonaBadGatewayError);
     await assert.rejects(sandbox.process.executeCommand("true"), (error) => {

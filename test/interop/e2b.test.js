@@ -36,10 +36,10 @@ describe("control plane", () => {
 
   test("create says what was asked, in whole seconds; getInfo gives it back", async () => {
     const metadata = { job: "42", "a b": "c&d" };
-    const sandbox = await create({ metadata, envs: { LANG: "C.UTF-8" }, timeoutMs: 1500, allowInternetAccess: false });
+    const sandbox = await create({ metadata, envs: { LANG: "C.UTF-8" }, timeoutMs: 9500, allowInternetAccess: false });
     assert.match(sandbox.sandboxId, /^i[a-z0-9]{20}$/);
     const { body, headers } = await use.engine.waitFor("POST /v2/sandboxes");
-    const expected = { templateID: "base", timeout: 2, metadata, envVars: { LANG: "C.UTF-8" }, allow_internet_access: false };
+    const expected = { templateID: "base", timeout: 10, metadata, envVars: { LANG: "C.UTF-8" }, allow_internet_access: false };
     assert.deepEqual(JSON.parse(body), expected);
     assert.equal(headers["x-api-key"], use.options.apiKey);
     const info = await sandbox.getInfo();
@@ -48,7 +48,7 @@ describe("control plane", () => {
     assert.equal(info.allowInternetAccess, false);
     assert.equal(info.lifecycle.onTimeout, "kill");
     assert.equal(info.envdVersion, "0.6.13");
-    assert.ok(info.endAt - info.startedAt <= 2100);
+    assert.ok(info.endAt - info.startedAt <= 10_100);
     await sandbox.kill();
   });
 
@@ -230,7 +230,10 @@ describe("commands", () => {
   });
 
   test("in the background: list, kill, wait, connect", async () => {
-    const handle = await sandbox.commands.run("echo started; sleep 60", { background: true });
+    let said;
+    const begun = new Promise((resolve) => (said = resolve));
+    const handle = await sandbox.commands.run("echo started; sleep 60", { background: true, onStdout: said });
+    await begun;
     const [listed] = (await sandbox.commands.list()).filter(({ pid }) => pid === handle.pid);
     assert.deepEqual([listed.cmd, listed.args], ["/bin/bash", ["-l", "-c", "echo started; sleep 60"]]);
     const other = await sandbox.commands.connect(handle.pid);
@@ -256,7 +259,7 @@ describe("commands", () => {
   });
 
   test("a deadline ends the leader only", async () => {
-    const run = sandbox.commands.run("echo before; sleep 37 & echo $! > child; wait", { timeoutMs: 700 });
+    const run = sandbox.commands.run("echo before; sleep 37 & echo $! > child; wait", { timeoutMs: 3000 });
     await assert.rejects(run, { name: "TimeoutError", message: /\[deadline_exceeded\]/ });
     const { stdout } = await sandbox.commands.run("kill -0 $(cat child) && echo alive; kill $(cat child)");
     assert.equal(stdout, "alive\n");
