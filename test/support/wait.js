@@ -4,7 +4,7 @@ import assert from "node:assert/strict";
 import { setTimeout as delay } from "node:timers/promises";
 
 /** Longest wait for anything that is not a hang; far above what a loaded machine needs. */
-export const HANG_MS = 15_000;
+export const HANG_MS = 45_000;
 
 /**
  * Asks `probe` until it gives something truthy, and returns that. `what` names it when it never
