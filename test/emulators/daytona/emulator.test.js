@@ -19,6 +19,11 @@ const reached = async (emulator, id, state) => {
   while (emulator.sandbox(id) && emulator.sandbox(id).state !== state) await once(emulator.fleet, "state");
 };
 
+/** Resolves when no process of the sandbox is left: one that was killed may need a moment to end. */
+const gone = async (id) => {
+  while (findMarked(`DAYTONA_SANDBOX_ID=${id}`).length > 0) await new Promise((resolve) => setTimeout(resolve, 5));
+};
+
 describe("control plane", () => {
   const use = useEmulator();
 
@@ -306,7 +311,7 @@ describe("the way into a sandbox", () => {
       assert.equal(raw.text.slice(9, 12), status ? String(status) : "");
       if (status) assert.match(raw.text, /content-length: 0\r\n[^]*\r\n\r\n$/);
       assert.equal(raw.ending, ending);
-      assert.deepEqual(findMarked(`DAYTONA_SANDBOX_ID=${sandbox.id}`), []);
+      await gone(sandbox.id);
       use.engine.clearLog();
     }
   });
@@ -495,7 +500,7 @@ describe("the program", () => {
     for (const connection of connections) assert.ok(["cut", 502].includes((await connection).status ?? "cut"));
     await socket.connection.closed();
     assert.deepEqual([emulator.engine.errors, emulator.engine.open], [[], 0]);
-    assert.deepEqual(findMarked(`DAYTONA_SANDBOX_ID=${sandbox.id}`), []);
+    await gone(sandbox.id);
     assert.ok(await RawConnection.open(emulator.apiUrl).catch(({ code }) => code === "ECONNREFUSED"));
   });
 });

@@ -90,7 +90,8 @@ describe("execute", () => {
       use.emulator.sandbox(sandbox.id).daemonVersion = version;
       const { status, json } = await sandbox.execute("echo early; sleep 600 & echo $! > child; wait", { timeout: 2 });
       assert.deepEqual([status, json.message, json.code], [408, message, code]);
-      assert.equal(alive(readFileSync(path.join(sandbox.home, "child"), "utf8").trim()), false);
+      const child = readFileSync(path.join(sandbox.home, "child"), "utf8").trim();
+      await until(() => !alive(child));
     }
     // A child in a group of its own survives and keeps the reply waiting.
     let status = 0;
@@ -319,10 +320,10 @@ describe("sessions", () => {
     await until(() => files.every((file) => existsSync(file) && readFileSync(file, "utf8").endsWith("\n")));
     const reply = await sandbox.ask("/process/session/s", undefined, { method: "DELETE" });
     assert.deepEqual([reply.status, reply.text], [204, ""]);
-    for (const file of files) assert.equal(alive(readFileSync(file, "utf8").trim()), false);
+    await until(() => files.every((file) => !alive(readFileSync(file, "utf8").trim())));
     assert.equal(existsSync(path.join(sandbox.home, ".daytona/sessions/s")), false);
     assert.deepEqual((await sandbox.ask("/process/session")).json, []);
-    assert.deepEqual(findMarked(`DAYTONA_SANDBOX_ID=${sandbox.id}`), []);
+    await until(() => findMarked(`DAYTONA_SANDBOX_ID=${sandbox.id}`).length === 0);
   });
 
   test("names with anything in them; commands of one session come one after the other", async () => {
