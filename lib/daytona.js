@@ -105,7 +105,7 @@ function ownOptions(options, language) {
     language: language === "node" ? "javascript" : "python",
     ...given(options, ["toolboxUrl", "workspace", "sandboxId", "snapshot", "image", "user"], checkString),
     ...given(options, ["networkBlockAll", "public"], checkBoolean),
-    ...ownedOption(options),
+    owned: ownedOption(options),
     ...(options.env !== undefined && { env: checkEnvObject(options.env) }),
     labels: options.labels === undefined ? undefined : checkTexts(options.labels, "labels"),
     cpu: wholeOrNone(options.cpu, "cpu", 1, MAX_RESOURCE),

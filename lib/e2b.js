@@ -106,10 +106,10 @@ function ownOptions(options) {
     lifetimeSeconds: wholeOrNone(options.lifetimeSeconds, "lifetimeSeconds", 1, MAX_LIFETIME_SECONDS),
     ...given(options, ["template", "sandboxId"], checkString),
     ...given(options, FLAGS, checkBoolean),
-    ...ownedOption(options),
+    owned: ownedOption(options),
     ...given(options, MAPS, checkTexts),
-    ...(env !== undefined && { env: checkEnvObject(env) }),
-    ...(network !== undefined && { network: checkNetwork(network) }),
+    env: env === undefined ? undefined : checkEnvObject(env),
+    network: network === undefined ? undefined : checkNetwork(network),
   };
 }
 

@@ -655,11 +655,12 @@ export function missingKey(provider, text) {
  * `owned`, which says something of an existing sandbox only.
  *
  * @param {Record<string, any>} options
+ * @returns {boolean | undefined}
  */
 export function ownedOption({ owned, sandboxId }) {
-  if (owned === undefined) return {};
+  if (owned === undefined) return undefined;
   checkBoolean(owned, "owned");
-  if (sandboxId !== undefined) return { owned };
+  if (sandboxId !== undefined) return owned;
   throw invalid(
     "`owned` goes with `sandboxId`, an existing sandbox that close() is to delete: give both, or leave `owned` out. " +
       "A sandbox that is created here is always deleted by close()",
