@@ -5,7 +5,7 @@
 //
 // Invariant: at most one start, one close and one resume run at a time, and whatever was made stays
 // known (in #workspace or #leftovers) until its removal has succeeded.
-import { SandboxError } from "./errors.js";
+import { SandboxError, pathTraversal } from "./errors.js";
 import {
   asyncDispose,
   checkBase64,
@@ -23,15 +23,16 @@ import {
   reading,
   shownAs,
 } from "./options.js";
-import { signalOf, takesMaxBytes } from "./sandbox.js";
+import { signalIn, signalOf, takesMaxBytes, unlessAborted } from "./sandbox.js";
 import { checkSandbox } from "./toolkit.js";
 import { AGENT_PREFIX } from "./tools.js";
-import { LocalWorkspace, RemoteWorkspace, checkTree, signalIn, unlessAborted } from "./workspace.js";
+
+const { dirname, isAbsolute, normalize } = process.getBuiltinModule("node:path");
 
 /** @import { CloudSandbox, FileEncoding, SandboxAgentConfig, SandboxCallOptions } from "../types/index.js" */
 /** @import { SandboxReadOptions } from "../types/index.js" */
 /** @import { SandboxRunOptions, WorkspaceFile, WorkspaceSnapshot } from "../types/index.js" */
-/** @import { Manifest } from "./workspace.js" */
+/** @import { LocalWorkspace, Manifest, RemoteWorkspace } from "./workspace.js" */
 
 const AGENT_OPTIONS = ["backend", "remote", "workspace", "inheritEnv", "maxOutputBytes"];
 const MANIFEST_OPTIONS = ["files", "gitClones", "env"];
@@ -55,7 +56,7 @@ function checkSelf(self, method) {
 }
 
 export class SandboxAgent {
-  /** @type {(manifest: Manifest) => LocalWorkspace | RemoteWorkspace} */
+  /** @type {(manifest: Manifest) => Promise<LocalWorkspace | RemoteWorkspace>} */
   #makeWorkspace;
   #providerId;
   #isLocal;
@@ -249,7 +250,8 @@ export class SandboxAgent {
 
   async #open() {
     try {
-      this.#workspace = this.#makeWorkspace(this.#manifest);
+      this.#workspace = await this.#makeWorkspace(this.#manifest);
+      if (this.#state !== "starting") this.#workspace.stop(); // A close that came meanwhile.
       await this.#workspace.seeded();
       this.#leaveStarting("ready");
     } catch (error) {
@@ -292,7 +294,7 @@ export class SandboxAgent {
     if (starting) this.#workspace?.stop();
     await starting?.catch(() => {});
     // Making a workspace does nothing; closing one that never started closes the remote that it owns.
-    if (neverStarted) this.#workspace = this.#makeWorkspace(this.#manifest);
+    if (neverStarted) this.#workspace = await this.#makeWorkspace(this.#manifest);
     if (this.#workspace) this.#leftovers.add(this.#workspace);
     this.#workspace = undefined;
     const failures = [];
@@ -334,11 +336,14 @@ async function untilAborted(options, where, begin) {
   return unlessAborted(begin(), signal);
 }
 
+/** Loaded at the first start: each module costs every import of the package its share. */
+const workspaces = () => import("./workspace.js");
+
 /**
  * Checks the backend and its options; returns the id of its provider, and what makes its workspaces.
  *
  * @param {SandboxAgentConfig} config
- * @returns {{ providerId: string, make: (manifest: Manifest) => LocalWorkspace | RemoteWorkspace }}
+ * @returns {{ providerId: string, make: (manifest: Manifest) => Promise<LocalWorkspace | RemoteWorkspace> }}
  */
 function workspaceMaker({ backend, remote, inheritEnv, maxOutputBytes }) {
   switch (backend) {
@@ -350,7 +355,7 @@ function workspaceMaker({ backend, remote, inheritEnv, maxOutputBytes }) {
           maxOutputBytes: checkInteger(maxOutputBytes, "maxOutputBytes", 1, Number.MAX_SAFE_INTEGER),
         }),
       };
-      return { providerId: "unix-local", make: (manifest) => new LocalWorkspace(options, manifest) };
+      return { providerId: "unix-local", make: async (manifest) => new (await workspaces()).LocalWorkspace(options, manifest) };
     }
     case "remote": {
       if (!remote) {
@@ -360,7 +365,7 @@ function workspaceMaker({ backend, remote, inheritEnv, maxOutputBytes }) {
       }
       refuseGiven({ inheritEnv, maxOutputBytes }, 'goes with backend "unix-local" only; `remote` has options of its own');
       const sandbox = checkSandbox(/** @type {CloudSandbox} */ (remote), "SandboxAgent");
-      return { providerId: sandbox.providerId, make: (manifest) => new RemoteWorkspace(sandbox, manifest) };
+      return { providerId: sandbox.providerId, make: async (manifest) => new (await workspaces()).RemoteWorkspace(sandbox, manifest) };
     }
     default:
       throw new SandboxError(
@@ -421,6 +426,28 @@ function checkSnapshot(snapshot, isLocal) {
   }
   if (isLocal) checkTree(manifest.files.map((file) => file.path));
   return manifest;
+}
+
+/**
+ * Refuses a list of files that no fresh workspace can hold.
+ *
+ * @param {string[]} files
+ */
+function checkTree(files) {
+  const seen = new Set();
+  for (const file of files) {
+    const plain = normalize(file);
+    // eslint-disable-next-line no-control-regex
+    if (/[\0-\x1f]/.test(file) || isAbsolute(file) || /^\.\.(\/|$)/.test(plain)) throw pathTraversal(file);
+    if (plain === "." || plain.endsWith("/")) throw invalid(`${JSON.stringify(file.slice(0, 200))} is no name of a file`);
+    seen.add(plain);
+  }
+  for (const file of seen) {
+    for (let folder = dirname(file); folder !== "."; folder = dirname(folder)) {
+      if (!seen.has(folder)) continue;
+      throw invalid(`${JSON.stringify(folder.slice(0, 200))} cannot be both a file and a folder`);
+    }
+  }
 }
 
 /**

@@ -145,6 +145,18 @@ export function detailsOf(error) {
 }
 
 /**
+ * The error of a path that leads out of a workspace.
+ *
+ * @param {string} target
+ */
+export function pathTraversal(target) {
+  return new PathSecurityError(
+    `path traversal: ${JSON.stringify(target.slice(0, 200))} does not stay inside the workspace; give a path inside it, such as "dir/file"`,
+    { code: "ERR_SANDBOX_INVALID_ARG" },
+  );
+}
+
+/**
  * `name` on the prototype and not enumerable, as in the built-in errors.
  *
  * @param {Function} constructor

@@ -6,7 +6,6 @@ import "./native.js";
 import "./options.js";
 import "./sandbox.js";
 import "./schema.js";
-import "./workspace.js";
 export { SandboxAgent } from "./agent.js";
 export { DaytonaSandbox } from "./daytona.js";
 export { E2BSandbox } from "./e2b.js";

@@ -1,7 +1,6 @@
 // Finds and loads the native addon, at the first construction of a sandbox and never at import.
 import { SandboxError } from "./errors.js";
 
-const { createRequire } = process.getBuiltinModule("node:module");
 const { fileURLToPath } = process.getBuiltinModule("node:url");
 
 /**
@@ -81,7 +80,7 @@ export function guardPath() {
 /** @returns {NativeModule} */
 function load() {
   checkRuntime();
-  const require = createRequire(import.meta.url);
+  const require = process.getBuiltinModule("node:module").createRequire(import.meta.url);
   /** @type {NativeModule} */
   let module;
   try {

@@ -8,7 +8,7 @@ import { native } from "./native.js";
 import {
   DEFAULT_OUTPUT_BYTES, MAX_EXEC_TIMEOUT_SECONDS, MAX_OUTPUT_BYTES, asyncDispose, bytesOf, checkBase64, checkBoolean,
   checkContents, checkEncoding, checkEnv, checkFunction, checkInteger, checkItems, checkMaxOutputBytes, checkNames,
-  checkSignal, checkString, checkTimeoutSeconds, checkWord, detached, inspectKey, invalid, kindOf, meantWord,
+  checkSignal, checkString, checkTimeoutSeconds, checkWord, detached, inspectKey, invalid, kindOf, meantWord, reading,
   shownAs,
 } from "./options.js";
 
@@ -537,6 +537,31 @@ function watcher() {
     for (const cancel of cancels) cancel();
   };
   return { cancels, onAbort };
+}
+
+/**
+ * The promise, or the signal's reason when that comes first.
+ *
+ * @param {Promise<void>} promise
+ * @param {AbortSignal} [signal]
+ */
+export async function unlessAborted(promise, signal) {
+  if (signal === undefined) return promise;
+  if (checkSignal(signal)?.aborted) throw signal.reason;
+  let unwatch = () => {};
+  const aborted = new Promise((_, reject) => {
+    unwatch = watch(signal, () => reject(signal.reason));
+  });
+  try {
+    await Promise.race([promise, aborted]);
+  } finally {
+    unwatch();
+  }
+}
+
+/** @param {{ signal?: AbortSignal | undefined }} [options] */
+export function signalIn(options) {
+  return reading("the options' `signal`", () => options?.signal);
 }
 
 /**

@@ -2,10 +2,10 @@
 // seeded from the manifest before the first call, and again before the next call after a loss.
 //
 // Invariant: no call runs in a workspace that is not seeded; who waits for seeding shares one attempt.
-import { PathSecurityError, SandboxError, detailsOf } from "./errors.js";
+import { PathSecurityError, SandboxError, detailsOf, pathTraversal } from "./errors.js";
 import { LocalSandbox } from "./local.js";
 import { checkNames, checkSignal, checkString, invalid, reading } from "./options.js";
-import { EXEC_OPTIONS, execWithin, watch } from "./sandbox.js";
+import { EXEC_OPTIONS, execWithin, signalIn, unlessAborted, watch } from "./sandbox.js";
 
 const { constants } = process.getBuiltinModule("node:buffer");
 const { lstat, realpath } = process.getBuiltinModule("node:fs").promises;
@@ -411,31 +411,6 @@ export class RemoteWorkspace extends Workspace {
   }
 }
 
-/**
- * The promise, or the signal's reason when that comes first.
- *
- * @param {Promise<void>} promise
- * @param {AbortSignal} [signal]
- */
-export async function unlessAborted(promise, signal) {
-  if (signal === undefined) return promise;
-  if (checkSignal(signal)?.aborted) throw signal.reason;
-  let unwatch = () => {};
-  const aborted = new Promise((_, reject) => {
-    unwatch = watch(signal, () => reject(signal.reason));
-  });
-  try {
-    await Promise.race([promise, aborted]);
-  } finally {
-    unwatch();
-  }
-}
-
-/** @param {{ signal?: AbortSignal | undefined }} [options] */
-export function signalIn(options) {
-  return reading("the options' `signal`", () => options?.signal);
-}
-
 /** @param {string} [ref] */
 function checkRef(ref) {
   if (ref === undefined || !/^(-|$)/.test(ref)) return;
@@ -453,11 +428,11 @@ async function insideWorkspace(root, target) {
   const base = await realpath(root);
   const wanted = path.resolve(base, target);
   // eslint-disable-next-line no-control-regex
-  if (/[\0-\x1f]/.test(target) || !isInside(base, wanted)) throw traversal(target);
+  if (/[\0-\x1f]/.test(target) || !isInside(base, wanted)) throw pathTraversal(target);
   let existing = wanted;
   while (!(await exists(existing))) existing = path.dirname(existing);
   const real = await realpath(existing).catch(() => "");
-  if (!isInside(base, real)) throw traversal(target);
+  if (!isInside(base, real)) throw pathTraversal(target);
   return path.join(real, path.relative(existing, wanted));
 }
 
@@ -471,36 +446,6 @@ async function exists(file) {
   return lstat(file).then(
     () => true,
     () => false,
-  );
-}
-
-/**
- * Refuses a list of files that no fresh workspace can hold.
- *
- * @param {string[]} files
- */
-export function checkTree(files) {
-  const seen = new Set();
-  for (const file of files) {
-    const plain = path.normalize(file);
-    // eslint-disable-next-line no-control-regex
-    if (/[\0-\x1f]/.test(file) || path.isAbsolute(file) || /^\.\.(\/|$)/.test(plain)) throw traversal(file);
-    if (plain === "." || plain.endsWith("/")) throw invalid(`${JSON.stringify(file.slice(0, 200))} is no name of a file`);
-    seen.add(plain);
-  }
-  for (const file of seen) {
-    for (let folder = path.dirname(file); folder !== "."; folder = path.dirname(folder)) {
-      if (!seen.has(folder)) continue;
-      throw invalid(`${JSON.stringify(folder.slice(0, 200))} cannot be both a file and a folder`);
-    }
-  }
-}
-
-/** @param {string} target */
-function traversal(target) {
-  return new PathSecurityError(
-    `path traversal: ${JSON.stringify(target.slice(0, 200))} does not stay inside the workspace; give a path inside it, such as "dir/file"`,
-    { code: "ERR_SANDBOX_INVALID_ARG" },
   );
 }
 
