@@ -90,7 +90,7 @@ static void put_on(sbx__daytona_left *left, const char *tag) {
 
 static int take_tag(sbx__daytona_spare *spare, char *tag, sbx_err *err) {
   if (spare->count == 0) {
-    int rc = sbx_random_hex(spare->digits, SBX__DAYTONA_SPARE * SBX__DAYTONA_TAG, err);
+    int rc = sbx_random_hex(spare->digits, sizeof spare->digits - 1, err);
     if (rc != SBX_OK)
       return rc;
     spare->count = SBX__DAYTONA_SPARE;

@@ -207,9 +207,12 @@ static struct {
 static void escape_run(void) {
   char *to = escaped_run.text;
   for (const char *c = run_program; *c != '\0'; c++) {
+    char escape = *c;
+    if (*c == '\n')
+      escape = 'n';
     if (*c == '\n' || *c == '"' || *c == '\\')
       *to++ = '\\';
-    *to++ = *c == '\n' ? 'n' : *c;
+    *to++ = escape;
   }
   escaped_run.len = (size_t)(to - escaped_run.text);
 }
