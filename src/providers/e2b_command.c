@@ -189,6 +189,8 @@ static int choose_uploads(sbx__e2b_command *command, const sbx_exec_spec *spec, 
 static void put_code(sbx_json_out *out, const sbx_exec_spec *spec) {
   bool python = spec->language == SBX_LANG_PYTHON;
   put_str(out, python ? "python3" : "node");
+  if (python)
+    put_str(out, "-u"); /* else a limit loses what was printed, and streams their order */
   if (spec->text.len > MAX_ARGUMENT) {
     put_str(out, "-");
     return;

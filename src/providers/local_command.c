@@ -139,6 +139,8 @@ static int add_code(sbx_buf *buf, sbx_guard_spec *head, sbx__command *command,
   const sbx_config *config = session->config;
   bool python = spec->language == SBX_LANG_PYTHON;
   add_arg(buf, head, python ? "python3" : config->node_path);
+  if (python)
+    add_arg(buf, head, "-u"); /* else a limit loses what was printed, and streams their order */
   for (size_t i = 0; !python && i < config->node_arg_count; i++)
     add_arg(buf, head, config->node_args[i]);
   if (spec->stdin_bytes.len == 0) {

@@ -60,6 +60,23 @@ for (const provider of providers) {
       else assert.deepEqual(output.split("\n").sort(), ["", "e", "o", "o2"]);
     });
 
+    test("C021 Python's output is not held back: it streams, and both streams keep their order", async (t) => {
+      const sandbox = provider.world(t).make();
+      for (const stdin of [undefined, "given"]) {
+        const controller = new AbortController();
+        const result = await sandbox.exec({
+          code: "import time\nprint('first', end='')\ntime.sleep(300)",
+          stdin,
+          signal: controller.signal,
+          onStdout: () => controller.abort(),
+        });
+        assert.deepEqual([result.status, result.stdout], ["cancelled", "first"]);
+      }
+      if (!facts.keepsStreamOrder) return;
+      const both = await sandbox.run("import sys\nprint('o')\nprint('e', file=sys.stderr)\nprint('o2')");
+      assert.deepStrictEqual(both, { output: "o\ne\no2\n", exitCode: 0 });
+    });
+
     test("I62 a cut inside a character leaves text that is whole", async (t) => {
       const sandbox = provider.world(t).make({ maxOutputBytes: 10 });
       const cut = await sandbox.shell("printf 'aéééééé'");

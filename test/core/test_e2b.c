@@ -353,7 +353,7 @@ static void test_start_requests(void **state) {
   spec.merge_streams = true;
   check_made(&spec, "\"1\",\"\",\"\",\"/bin/sh\"");
   spec = (sbx_exec_spec){.kind = SBX_EXEC_CODE, .text = LIT("-1"), .cwd = LIT("~/x")};
-  check_made(&spec, "\"python3\",\"-c\",\"-1\"]");
+  check_made(&spec, "\"python3\",\"-u\",\"-c\",\"-1\"]");
   check_made(&spec, "\"cwd\":\"~/x\"");
   spec.language = SBX_LANG_NODE;
   check_made(&spec, "\"node\",\"--eval=-1\"]");
