@@ -10,7 +10,7 @@ import { asyncDispose, checkNames, detached, inspectKey, invalid, reading, shown
 import { AGENT_PREFIX, sandboxTools } from "./tools.js";
 
 /** @import { CloudSandbox, DaytonaSandboxOptions, E2BSandboxOptions } from "../types/index.js" */
-/** @import { LocalSandboxOptions, SandboxTool, ToolDef } from "../types/index.js" */
+/** @import { LocalSandboxOptions, SandboxTools, ToolDef } from "../types/index.js" */
 
 const METHODS = /** @type {const} */ (["start", "run", "shell", "writeFile", "readFile", "close"]);
 /** The longest tool name, `sandbox_<name>_write_file`, must not pass 64 characters. */
@@ -70,7 +70,7 @@ export class SandboxToolkit extends Toolkit {
     return `sandbox-${this.#name}`;
   }
 
-  /** @returns {SandboxTool[]} */
+  /** @returns {SandboxTools} */
   getTools() {
     if (!isToolkit(this)) throw detached("getTools", "toolkit");
     return sandboxTools(this.#sandbox, this.name.replaceAll("-", "_"));

@@ -9,7 +9,7 @@ import { MAX_TIMEOUT_SECONDS, checkNames, invalid, isSignal, reading } from "./o
 import { LARGER_FILE, takesMaxBytes } from "./sandbox.js";
 import { isRecord, objectSchema } from "./schema.js";
 
-/** @import { CloudSandbox, SandboxRunResult, SandboxTool } from "../types/index.js" */
+/** @import { CloudSandbox, SandboxRunResult, SandboxTool, SandboxTools } from "../types/index.js" */
 /** @import { ToolConfig, ToolDef, ToolEffect } from "../types/index.js" */
 
 /** Longest and only form of tool name that every framework and model API takes. */
@@ -65,7 +65,7 @@ function approvalNames(rule) {
  *
  * @param {CloudSandbox} sandbox
  * @param {string} prefix such as "sandbox_local"
- * @returns {SandboxTool[]}
+ * @returns {SandboxTools}
  */
 export function sandboxTools(sandbox, prefix) {
   const providerId = reading("the sandbox's `providerId`", () => sandbox.providerId);

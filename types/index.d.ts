@@ -765,6 +765,14 @@ export interface SandboxTool {
   execute(args: SandboxToolArgs, context?: ToolCallContext, extra?: ToolCallContext): Promise<string>;
 }
 
+/** The four tools of a sandbox: `sandbox_<name>_run`, `_shell`, `_write_file` and `_read_file`. */
+export type SandboxTools = [
+  run: SandboxTool,
+  shell: SandboxTool,
+  writeFile: SandboxTool,
+  readFile: SandboxTool,
+];
+
 // ---- toolkits -------------------------------------------------------------------------------------
 
 export abstract class Toolkit {
@@ -785,8 +793,8 @@ export class SandboxToolkit<Sandbox extends CloudSandbox = CloudSandbox> extends
   constructor(sandbox: Sandbox, options?: { name?: string | undefined });
   /** "sandbox-" and the name. */
   get name(): string;
-  /** New objects each time, over the same sandbox; in the order run, shell, write_file, read_file. */
-  getTools(): SandboxTool[];
+  /** New objects each time, over the same sandbox; in this order. */
+  getTools(): SandboxTools;
   getSandbox(): Sandbox;
   /** Closes the sandbox. */
   close(): Promise<void>;

@@ -28,6 +28,7 @@ export type {
   SandboxRunOptions,
   SandboxRunResult,
   SandboxTool,
+  SandboxTools,
   ToolDef,
   ToolResult,
   WorkspaceFile,

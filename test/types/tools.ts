@@ -85,10 +85,10 @@ export async function useToolkits(own: CloudSandbox) {
     toolkit,
     new LocalSandboxToolkit({ trusted: true }),
   ]);
-  const [run] = tools;
-  const text: string =
-    (await run?.execute({ code: "1", timeoutSeconds: 5 }, { signal: AbortSignal.timeout(5) })) ?? "";
-  const effect: "execute" | "write" | "read" | undefined = run?.effect;
+  // All four are there, also for the compiler's noUncheckedIndexedAccess.
+  const [run, , , readFile] = toolkit.getTools();
+  const text: string = await run.execute({ code: "1", timeoutSeconds: 5 }, { signal: AbortSignal.timeout(5) });
+  const effect: "execute" | "write" | "read" = readFile.effect;
   const described: { name: string; parameters: string[] }[] = describeToolLibrary(
     collectToolkitTools([toolkit]),
   );
@@ -96,8 +96,8 @@ export async function useToolkits(own: CloudSandbox) {
   const local: LocalSandbox = new SameToolkit(new LocalSandbox()).getSandbox();
   void [forAgentium, forAiSdk, text, effect, described, sandbox, local];
 
-  const parsed = run?.parameters.safeParse({});
-  if (parsed && !parsed.success) void parsed.error.issues.map((issue) => issue.path.length);
+  const parsed = run.parameters.safeParse({});
+  if (!parsed.success) void parsed.error.issues.map((issue) => issue.path.length);
 
   // @ts-expect-error no sandbox
   new SandboxToolkit({ run: own.run });
