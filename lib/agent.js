@@ -370,7 +370,7 @@ function workspaceMaker({ backend, remote, inheritEnv, maxOutputBytes }) {
     default:
       throw new SandboxError(
         `Unsupported sandbox backend ${JSON.stringify(String(backend).slice(0, 40))}: ` +
-          'use "unix-local" (this machine, not isolated) or "remote"',
+          'use "unix-local" (this machine, not isolated), or "remote" with a sandbox as `remote`',
         { code: "ERR_SANDBOX_UNSUPPORTED" },
       );
   }

@@ -147,6 +147,17 @@ function compile(schema, where, prepare) {
 }
 
 /**
+ * Model APIs that have arguments as JSON text leave the parsing to the caller.
+ *
+ * @param {unknown} value
+ * @param {readonly unknown[]} path
+ */
+function noObject(value, path) {
+  if (typeof value !== "string" || !/^\s*\{/.test(value)) return kindOf(value);
+  return `the JSON text of one${path.length === 0 ? ": JSON.parse() it first" : ""}`;
+}
+
+/**
  * @param {Record<string, any>} schema
  * @param {string} where
  * @param {Record<string, (value: unknown) => unknown>} prepare
@@ -165,7 +176,7 @@ function compileObject(schema, where, prepare) {
     : undefined;
 
   return (value, path, issues) => {
-    if (!isRecord(value)) return fail(issues, path, `must be an object, not ${kindOf(value)}`);
+    if (!isRecord(value)) return fail(issues, path, `must be an object, not ${noObject(value, path)}`);
     const given = /** @type {Record<string, unknown>} */ (value);
     /** @type {Record<string, unknown>} */
     const data = {};

@@ -5,7 +5,15 @@ import { register } from "node:module";
 import { fileURLToPath } from "node:url";
 import { isMainThread } from "node:worker_threads";
 
-if (isMainThread) register(import.meta.url);
+if (isMainThread) {
+  try {
+    import.meta.resolve("esbuild");
+  } catch {
+    console.error("cloudsandbox: the examples need what `npm run quickstart` sets up; run it once, then this again.");
+    process.exit(1);
+  }
+  register(import.meta.url);
+}
 
 /**
  * @param {string} url

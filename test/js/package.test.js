@@ -1,7 +1,7 @@
 // The package from outside: entry points, import and require, what importing does, bundling, types.
 import assert from "node:assert/strict";
 import { spawnSync } from "node:child_process";
-import { existsSync, mkdirSync, readFileSync, symlinkSync, writeFileSync } from "node:fs";
+import { copyFileSync, existsSync, mkdirSync, readFileSync, symlinkSync, writeFileSync } from "node:fs";
 import { createRequire } from "node:module";
 import path from "node:path";
 import { describe, test } from "node:test";
@@ -81,6 +81,14 @@ describe("the scripts of the repository", () => {
     const said = quickstart(t, ["sh", "bash", "node", "npm", "dirname", "id", "cat"]);
     assert.match(said, /^cloudsandbox: missing here: build-essential python3 git /);
     for (const system of ["Debian", "Fedora", "Alpine", "macOS"]) assert.match(said, new RegExp(`^  ${system}`, "m"));
+  });
+
+  test("an example before the set-up says what is missing, in one line", (t) => {
+    const dir = tempDir(t);
+    copyFileSync(path.join(ROOT, "scripts/ts-loader.mjs"), path.join(dir, "ts-loader.mjs"));
+    const run = spawnSync(process.execPath, ["--import", "./ts-loader.mjs", "any.ts"], { cwd: dir, encoding: "utf8" });
+    assert.equal(run.status, 1);
+    assert.match(run.stderr, /^cloudsandbox: the examples need what `npm run quickstart` sets up.*\n$/);
   });
 
   test("without bash, or without Node.js, they say that", (t) => {

@@ -107,6 +107,7 @@ describe("arguments", () => {
     ["shell", undefined, "the arguments must be an object, not undefined"],
     ["shell", "ls", "the arguments must be an object, not a string"],
     ["shell", [], "the arguments must be an object, not an array"],
+    ["shell", ' {"command":"ls"}', "the arguments must be an object, not the JSON text of one: JSON.parse() it first"],
     ["run", { code: "1", language: "ruby" }, '`language` must be one of "python", "node", "shell"'],
     ["run", { code: "1", language: "Python" }, '`language` must be one of "python", "node", "shell"; did you mean "python"?'],
     ["run", { code: "1", language: "js" }, '`language` must be one of "python", "node", "shell"; did you mean "node"?'],
