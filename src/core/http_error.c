@@ -141,10 +141,11 @@ static sbx_slice html_title(sbx_slice page) {
 }
 
 static bool json_text(const sbx_json *root, sbx_slice *out) {
-  const sbx_json *error = sbx_json_get(root, "error");
+  const sbx_json *error = sbx_json_get(root, "error"), *errors = sbx_json_get(root, "errors");
   return sbx_json_string(sbx_json_get(root, "message"), out) ||
          sbx_json_string(sbx_json_get(error, "message"), out) || sbx_json_string(error, out) ||
-         sbx_json_string(sbx_json_get(root, "detail"), out);
+         sbx_json_string(sbx_json_get(root, "detail"), out) ||
+         (sbx_json_is_array(errors) && sbx_json_string(sbx_json_next(errors, NULL, NULL), out));
 }
 
 int sbx_http_status_error(sbx_err *err, const char *provider, const char *verb, int status,

@@ -114,28 +114,12 @@ static uint64_t retry_after(const sbx_headers *headers) {
   return longest;
 }
 
-/* Of a bulk upload: {"errors": ["path: why"]}. */
-static void append_errors(sbx_err *err, sbx_slice body) {
-  sbx_json_doc *doc = NULL;
-  sbx_slice text;
-  if (sbx_json_parse(&doc, body, NULL) != SBX_OK)
-    return;
-  const sbx_json *errors = sbx_json_get(sbx_json_root(doc), "errors");
-  if (sbx_json_is_array(errors) && sbx_json_string(sbx_json_next(errors, NULL, NULL), &text)) {
-    sbx_err_append(err, ": ");
-    sbx_err_append_remote(err, text);
-  }
-  sbx_json_free(doc, false);
-}
-
 static int refuse(sbx_err *err, const sbx_http *reply, const char *verb) {
   sbx_slice body = sbx_buf_slice(&reply->body);
   int status = reply->status;
   int code = sbx_http_status_error(err, "daytona", verb, status, body);
   if (sbx__daytona_is_page(reply) && status < 500)
     hint_at_url(err);
-  if (status == 400 && sbx__daytona_says(body, "\"errors\""))
-    append_errors(err, body);
   /* Whatever goes beyond a quota is a 400. */
   if (status == 400 && (sbx__daytona_says(body, "limit exceeded") ||
                         sbx__daytona_says(body, "exceeds maximum allowed")))

@@ -434,6 +434,8 @@ static void test_status_errors(void **state) {
       {404, SBX_ENOTFOUND, "{\"error\":\"gone\",\"detail\":\"x\"}", "HTTP 404: gone"},
       {408, SBX_ETIMEOUT, "", "HTTP 408"},
       {409, SBX_ECONFLICT, "{\"detail\":\"state\"}", "HTTP 409: state"},
+      {400, SBX_EINVAL, "{\"errors\":[\"f: why\",\"g: why\"],\"files\":[]}", "HTTP 400: f: why"},
+      {400, SBX_EINVAL, "{\"errors\":[]}", "HTTP 400: {\"errors\":[]}"},
       {410, SBX_ENOTFOUND, "", "HTTP 410"},
       {413, SBX_ETOOBIG, "", "HTTP 413"},
       {418, SBX_EPROTO, "tea\npot", "HTTP 418: tea"},
