@@ -31,7 +31,8 @@
 
 enum {
   OPEN_TRIES = 32, /* while others rename what the path goes through */
-  MAX_LINKS = 40   /* followed as text, as many as the kernel follows */
+  MAX_LINKS = 40,  /* followed as text, as many as the kernel follows */
+  MAX_STEPS = 4096 /* more than the longest path has parts: links must not keep a thread for long */
 };
 
 #ifdef HAVE_OPENAT2
@@ -100,7 +101,9 @@ static int open_by_parts(int root, const char *path, int flags) {
 typedef struct text_path {
   char done[SBX__LOCAL_PATH_LIMIT]; /* below the root, without links; "" for the root itself */
   char rest[SBX__LOCAL_PATH_LIMIT]; /* still to resolve, from there on */
+  int dir;                          /* `done`, open, so that no part costs a walk from the root */
   int links;
+  int steps; /* parts that were looked at */
 } text_path;
 
 static int open_plain(const sbx_local_root *root, const char *path, int flags) {
@@ -125,6 +128,21 @@ const char *sbx__local_below(const sbx_local_root *root, const char *path) {
   return inside != NULL ? inside : below(root->given, path);
 }
 
+static void leave_dir(text_path *p) {
+  if (p->dir >= 0)
+    close(p->dir);
+  p->dir = -1;
+}
+
+static int enter_dir(const sbx_local_root *root, text_path *p) {
+  if (p->dir >= 0)
+    return 0;
+  for (const char *c = p->done; *c != '\0'; c++)
+    p->steps += *c == '/';
+  p->dir = open_plain(root, p->done, O_PATH | O_DIRECTORY | O_CLOEXEC);
+  return p->dir >= 0 ? 0 : errno;
+}
+
 /* Puts what the link says in the place of its name. Errno value or 0. */
 static int follow_text(const sbx_local_root *root, text_path *p, const char *link) {
   char rest[SBX__LOCAL_PATH_LIMIT];
@@ -138,8 +156,10 @@ static int follow_text(const sbx_local_root *root, text_path *p, const char *lin
   if (len < 0 || (size_t)len >= sizeof rest)
     return ENAMETOOLONG;
   memcpy(p->rest, rest, (size_t)len + 1);
-  if (absolute)
+  if (absolute) {
     p->done[0] = '\0';
+    leave_dir(p);
+  }
   return 0;
 }
 
@@ -149,21 +169,31 @@ static int append_part(text_path *p, const char *name) {
   return len >= 0 && (size_t)len < sizeof p->done - at ? 0 : ENAMETOOLONG;
 }
 
+/* The next part is no link. What is not there is for the open to say, if it is the last one. */
+static int take_plain(text_path *p, const char *name) {
+  int next = -1;
+  if (p->rest[0] != '\0') {
+    next = open_part(p->dir, name, O_PATH | O_DIRECTORY);
+    if (next < 0)
+      return errno;
+  }
+  leave_dir(p);
+  p->dir = next;
+  return append_part(p, name);
+}
+
 /* Takes the next part, called `name`, which is no dot. Errno value or 0. */
 static int take_part(const sbx_local_root *root, text_path *p, const char *name) {
   char link[SBX__LOCAL_PATH_LIMIT];
-  int dir = open_plain(root, p->done, O_PATH | O_DIRECTORY | O_CLOEXEC);
-  if (dir < 0)
-    return errno;
-  ssize_t n = readlinkat(dir, name, link, sizeof link - 1);
-  int error = errno;
-  close(dir);
+  int error = enter_dir(root, p);
+  if (error != 0)
+    return error;
+  ssize_t n = readlinkat(p->dir, name, link, sizeof link - 1);
   if (n >= 0) {
     link[n] = '\0';
     return follow_text(root, p, link);
   }
-  /* EINVAL: no link. What is not there is for the open to say. */
-  return error == EINVAL || error == ENOENT ? append_part(p, name) : error;
+  return errno == EINVAL || errno == ENOENT ? take_plain(p, name) : errno;
 }
 
 static int take_parent(text_path *p) {
@@ -171,6 +201,7 @@ static int take_parent(text_path *p) {
   if (p->done[0] == '\0')
     return EXDEV;
   *(slash != NULL ? slash : p->done) = '\0';
+  leave_dir(p);
   return 0;
 }
 
@@ -186,6 +217,8 @@ static int resolve_text(const sbx_local_root *root, text_path *p, bool keep_last
     memcpy(name, p->rest, len);
     name[len] = '\0';
     memmove(p->rest, p->rest + next, strlen(p->rest + next) + 1);
+    if (++p->steps > MAX_STEPS)
+      return ELOOP;
     if (len == 0 || strcmp(name, ".") == 0)
       continue;
     if (strcmp(name, "..") == 0)
@@ -199,12 +232,13 @@ static int resolve_text(const sbx_local_root *root, text_path *p, bool keep_last
 }
 
 static int open_following(const sbx_local_root *root, const char *path, int flags) {
-  text_path p = {.links = 0};
+  text_path p = {.dir = -1};
   size_t len = strlen(path);
   int error = len < sizeof p.rest ? 0 : ENAMETOOLONG;
   if (error == 0) {
     memcpy(p.rest, path, len + 1);
     error = resolve_text(root, &p, (flags & O_NOFOLLOW) != 0);
+    leave_dir(&p);
   }
   if (error == 0)
     return open_plain(root, p.done, flags);

@@ -316,6 +316,36 @@ static void test_absolute_links_that_stay_inside(void **state) {
   assert_int_equal(entry_count(f->base_fd, "ws-other"), 1);
 }
 
+/* What a command has left must not keep a thread of the host for seconds. */
+static void test_links_through_many_directories(void **state) {
+  enum { DEPTH = 400, LINKS = 20 };
+  fixture *f = *state;
+  char deep[2 * DEPTH + 1], path[sizeof deep + 16], to[sizeof path + 200];
+  deep[0] = '\0';
+  for (size_t i = 0; i < DEPTH; i++) {
+    strcat(deep, i > 0 ? "/d" : "d");
+    make_dir(f, deep);
+  }
+  for (int i = 0; i < LINKS; i++) {
+    snprintf(path, sizeof path, "%s/l%d", deep, i);
+    snprintf(to, sizeof to, "%s/%s/l%d", f->path, deep, i + 1);
+    link_to(f, to, path);
+  }
+  assert_int_equal(write_file(f, to + strlen(f->path) + 1, "1"), SBX_OK);
+  for (int i = 0; i < 2; i++) {
+    snprintf(to, sizeof to, "%s/%s/l%d", f->path, deep, i > 0 ? LINKS - 3 : 0);
+    link_to(f, to, i > 0 ? "few" : "many");
+  }
+  assert_content(f, "few", "1");
+  assert_write_fails(f, "few/x", SBX_EINVAL, "directory");
+  assert_read_fails(f, "many", SBX_EPATH, "symbolic link");
+
+  snprintf(to, sizeof to, "%s/%s/../d/../d/../d/../d/../d/../d/../d/../d/../d/../d/../d/l%d",
+           f->path, deep, LINKS);
+  link_to(f, to, "up-and-down");
+  assert_read_fails(f, "up-and-down", SBX_EPATH, "symbolic link");
+}
+
 static void test_links_that_leave(void **state) {
   fixture *f = *state;
   char secret[128];
@@ -472,7 +502,7 @@ typedef struct swapper {
   atomic_bool stop;
 } swapper;
 
-/* Lets "d" be a directory and a link to the outside in turn. */
+/* Lets "d" be a directory and a link to the outside in turn. "via" is an absolute link to it. */
 static void *swap_forever(void *arg) {
   swapper *s = arg;
   while (!atomic_load(&s->stop)) {
@@ -488,16 +518,20 @@ static void test_a_swapped_directory_never_leads_out(void **state) {
   pthread_t thread;
   size_t inside = 0, refused = 0;
   size_t rounds = getenv("SBX_VALGRIND") != NULL ? 50 : 3000;
+  char to[100];
   make_dir(f, "d");
   spill(f->root.fd, "d/secret", "inside");
   link_to(f, "../ws-other", "link");
+  snprintf(to, sizeof to, "%s/d", f->path);
+  link_to(f, to, "via");
   atomic_init(&s.stop, false);
   assert_int_equal(pthread_create(&thread, NULL, swap_forever, &s), 0);
   for (size_t i = 0; i < rounds; i++) {
     sbx_buf buf;
     sbx_err err;
     sbx_buf_init(&buf, 100);
-    if (sbx_local_fs_read(&f->root, sbx_slice_str("d/secret"), &buf, &err) == SBX_OK) {
+    sbx_slice path = sbx_slice_str(i % 2 > 0 ? "via/secret" : "d/secret");
+    if (sbx_local_fs_read(&f->root, path, &buf, &err) == SBX_OK) {
       assert_true(sbx_slice_eq_str(sbx_buf_slice(&buf), "inside"));
       inside++;
     } else {
@@ -506,6 +540,7 @@ static void test_a_swapped_directory_never_leads_out(void **state) {
     sbx_buf_deinit(&buf);
     sbx_local_fs_write(&f->root, sbx_slice_str("d/new"), sbx_slice_str("x"), NULL, &err);
     sbx_local_fs_write(&f->root, sbx_slice_str("d/deep/new"), sbx_slice_str("x"), NULL, &err);
+    sbx_local_fs_write(&f->root, sbx_slice_str("via/deep/new"), sbx_slice_str("x"), NULL, &err);
   }
   atomic_store(&s.stop, true);
   pthread_join(thread, NULL);
@@ -729,6 +764,7 @@ static int run_all(const char *name) {
       TEST(test_a_write_that_was_called_off),
       TEST(test_links_that_stay_inside),
       TEST(test_absolute_links_that_stay_inside),
+      TEST(test_links_through_many_directories),
       TEST(test_links_that_leave),
       TEST(test_links_that_lead_nowhere),
       TEST(test_only_regular_files),
