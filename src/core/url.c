@@ -195,7 +195,8 @@ int sbx_url_parse(sbx_url *out, sbx_slice text, sbx_err *err) {
 /* ---- proxies ---- */
 
 static bool is_proxy_scheme(sbx_slice scheme) {
-  static const char *const names[] = {"http", "https", "socks4", "socks4a", "socks5", "socks5h"};
+  static const char *const names[] = {"http",    "https",  "socks",  "socks4",
+                                      "socks4a", "socks5", "socks5h"};
   for (size_t i = 0; i < sizeof names / sizeof names[0]; i++) {
     if (sbx_slice_eq_nocase(scheme, sbx_slice_str(names[i])))
       return true;
@@ -220,13 +221,13 @@ static bool is_proxy_host(sbx_slice s) {
   sbx_url url;
   for (size_t i = 0; i < end && i < s.len; i++) {
     if (!sbx_is_letter(s.ptr[i]) && !sbx_is_digit(s.ptr[i]) &&
-        (s.ptr[i] == '\0' || !strchr(s.ptr[0] == '[' ? "[]:.%" : "-._", s.ptr[i])))
+        (s.ptr[i] == '\0' || !strchr(s.ptr[0] == '[' ? "[]:.%-_~" : "-._", s.ptr[i])))
       return false;
   }
   if (end == 0 || end > s.len)
     return false;
   s = sbx_slice_skip(s, end);
-  return s.len == 0 || (s.ptr[0] == ':' && parse_port(&url, sbx_slice_skip(s, 1)));
+  return s.len == 0 || (s.ptr[0] == ':' && (s.len == 1 || parse_port(&url, sbx_slice_skip(s, 1))));
 }
 
 static const char *proxy_fault(sbx_slice text) {

@@ -289,6 +289,10 @@ static void test_proxies(void **state) {
       "http://dom%5Cuser:100%@10.0.0.1:1",
       "user:secret@proxy:1",
       "http://user:sec:ret!$&'()*+,;=@p_x-y.test:80",
+      "socks://127.0.0.1:1080/", /* as GNOME writes it; SOCKS4 to libcurl */
+      "http://proxy:",
+      "http://proxy:/",
+      "http://[fe80::1%25br-0a1b_2c~d]:3128",
   };
   static const sbx_slice bad[] = {
       BYTES(""),
