@@ -3,7 +3,7 @@
  * Invariant: while the work runs, only its thread touches the job's data, and nothing of the caller
  * is touched by it: an op that is aborted finishes at once, the job lives until its work has
  * ended. But a write that is called off is waited for, since it must not replace what is written
- * after it; should it be stuck, its deadline comes. */
+ * after it; not for long, should it be stuck. */
 #include "providers/local.h"
 
 #include "core/alloc.h"
@@ -11,6 +11,8 @@
 
 #include <stdatomic.h>
 #include <string.h>
+
+enum { STUCK_MS = 3000 /* a write stops within a moment, unless its disk hangs */ };
 
 typedef struct file_job {
   sbx_op op;
@@ -27,6 +29,7 @@ typedef struct file_job {
   int rc;
   sbx_err err; /* of the work */
   bool working;
+  bool called_off;
   bool destroyed;    /* the op is over, the work is not */
   atomic_bool begun; /* set before `stop` is looked at, and that before this is */
   atomic_bool stop;
@@ -58,8 +61,12 @@ static int run_put(file_job *job) {
 static void abort_job(sbx_op *op, int reason) {
   file_job *job = job_of(op);
   atomic_store(&job->stop, true);
-  if (reason != SBX_ECANCELED || job->run != run_put || !job->working || !atomic_load(&job->begun))
-    sbx_op_finish_code(op, reason);
+  if (reason == SBX_ECANCELED && job->run == run_put && job->working && atomic_load(&job->begun)) {
+    job->called_off = true;
+    sbx_op_set_deadline(op, STUCK_MS);
+  } else {
+    sbx_op_finish_code(op, job->called_off && reason == SBX_ETIMEOUT ? SBX_ECANCELED : reason);
+  }
 }
 
 static const sbx_op_class file_class = {"local file", abort_job, destroy_job};

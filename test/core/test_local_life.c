@@ -4,7 +4,10 @@
 
 #include <errno.h>
 #include <fcntl.h>
+#include <pthread.h>
+#include <sched.h>
 #include <signal.h>
+#include <stdatomic.h>
 #include <sys/resource.h>
 #include <sys/stat.h>
 #include <sys/wait.h>
@@ -245,6 +248,37 @@ static void test_a_file_call_can_be_cancelled(void **state) {
   assert_int_equal(r.times, 1);
   assert_int_equal(r.err.code, SBX_ECLOSED);
   local_result_free(&r);
+}
+
+/* A disk that hangs: renames, which end a write, wait for `hang`. */
+static pthread_mutex_t hang = PTHREAD_MUTEX_INITIALIZER;
+static atomic_bool hung;
+
+int renameat(int from_dir, const char *from, int to_dir, const char *to) {
+  atomic_store(&hung, true);
+  pthread_mutex_lock(&hang);
+  pthread_mutex_unlock(&hang);
+  return renameat2(from_dir, from, to_dir, to, 0);
+}
+
+static void test_a_write_that_is_stuck_can_be_cancelled(void **state) {
+  local_fixture *f = of(state);
+  local_result r = {0}, closed = {0};
+  sbx_err err;
+  local_start(f);
+  pthread_mutex_lock(&hang);
+  atomic_store(&hung, false);
+  assert_int_equal(sbx_sandbox_write(f->sb, LIT("a"), LIT("x"), note_done, &r, &r.call, &err),
+                   SBX_OK);
+  while (!atomic_load(&hung))
+    sched_yield();
+  sbx_call_cancel(r.call);
+  assert_int_equal(sbx_sandbox_close(f->sb, note_done, &closed, &err), SBX_OK);
+  local_await(f, &r);
+  pthread_mutex_unlock(&hang);
+  assert_int_equal(r.err.code, SBX_ECANCELED);
+  local_await(f, &closed);
+  assert_int_equal(closed.err.code, SBX_OK);
 }
 
 /* ---- the workspace vanishes ---- */
@@ -690,6 +724,7 @@ int main(void) {
       TEST(test_a_failed_removal_can_be_repeated),
       TEST(test_files_and_commands_share_the_workspace),
       TEST(test_a_file_call_can_be_cancelled),
+      TEST(test_a_write_that_is_stuck_can_be_cancelled),
       TEST(test_a_removed_workspace_is_named),
       TEST(test_a_new_helper_after_its_death),
       TEST(test_a_command_survives_its_helper),
