@@ -17,6 +17,9 @@ const LOCAL_OPTIONS = Object.freeze([
 
 const NODE_GLOBALS = fileURLToPath(new URL("./node-globals.cjs", import.meta.url));
 
+/** As the core's. */
+const DEFAULT_PATH = "/usr/local/bin:/usr/bin:/bin";
+
 let warned = false;
 
 /**
@@ -52,24 +55,26 @@ function ownOptions({ workspace, tempDir, env = {}, inheritEnv = [], killGraceSe
     killGraceMs: Math.round(checkNumber(killGraceSeconds, "killGraceSeconds", 0, 3) * 1000),
     ...(workspace !== undefined && { workspace: checkAbsolute(workspace, "workspace") }),
     ...(tempDir !== undefined && { tempDir: checkAbsolute(tempDir, "tempDir") }),
-    env: { ...inherited(checkEnvNames(inheritEnv, "inheritEnv")), ...checkEnvObject(env) },
+    ...variables(checkEnvNames(inheritEnv, "inheritEnv"), checkEnvObject(env)),
   };
 }
 
 /**
- * What commands get of this thread's variables. Those of a worker are its own: the core, which sees
- * the process's, would pass on what was kept from the worker.
+ * What commands get of this thread's variables, and `env`. The core sees the process's: those are the
+ * main thread's, byte for byte. A worker has its own, and what was kept from it must not be passed on.
  *
- * @param {string[]} names
+ * @param {string[]} inheritEnv
+ * @param {Record<string, string>} env
  */
-function inherited(names) {
+function variables(inheritEnv, env) {
+  if (process.getBuiltinModule("node:worker_threads").isMainThread) return { inheritEnv, env };
   /** @type {Record<string, string>} */
-  const variables = {};
-  for (const name of ["PATH", "TZ", ...names]) {
+  const inherited = { PATH: process.env.PATH || DEFAULT_PATH };
+  for (const name of ["TZ", ...inheritEnv]) {
     const value = process.env[name];
-    if (value !== undefined && (name !== "PATH" || value !== "")) variables[name] = value;
+    if (value !== undefined && name !== "PATH") inherited[name] = value;
   }
-  return variables;
+  return { env: { ...inherited, ...env } };
 }
 
 /** @param {unknown} value @param {string} name */

@@ -47,6 +47,23 @@ describe("worker threads", () => {
     assert.equal(output, "unset mine  /bin:/usr/bin UTC\n");
   });
 
+  test("a worker without a PATH does not get that of the process", async () => {
+    const code = `
+      const { workerData, parentPort } = require("node:worker_threads");
+      import(workerData).then(async ({ LocalSandbox }) => {
+        const sandbox = new LocalSandbox({ trusted: true, inheritEnv: ["PATH"] });
+        const { output } = await sandbox.shell('echo "$PATH"');
+        await sandbox.close();
+        parentPort.postMessage(output);
+      });`;
+    const path = process.env.PATH;
+    process.env.PATH = `/opt/of-the-process:${path}`;
+    const worker = new Worker(code, { eval: true, env: {}, workerData: import.meta.resolve("cloudsandbox") });
+    const [output] = await once(worker, "message");
+    process.env.PATH = path;
+    assert.equal(output, "/usr/local/bin:/usr/bin:/bin\n");
+  });
+
   test("C065 this thread and two workers run 20 commands each; one ends early", async (t) => {
     const dir = tempDir(t);
     const sandbox = new LocalSandbox({ trusted: true, tempDir: dir });

@@ -1,8 +1,10 @@
 // What a local command finds around it: variables, programs, terminal.
 import assert from "node:assert/strict";
+import { execFile } from "node:child_process";
 import { symlinkSync } from "node:fs";
 import path from "node:path";
 import { describe, test } from "node:test";
+import { promisify } from "node:util";
 
 import { LocalSandbox } from "cloudsandbox";
 
@@ -56,6 +58,16 @@ describe("environment", { concurrency: 4 }, () => {
         .map((line) => JSON.parse(line)),
       [[], ["PLAIN_X=plain"], ["E2B_API_KEY=given", "SECRET_X=1"]],
     );
+  });
+
+  test("C055 a variable that is no UTF-8 is passed on byte for byte", async () => {
+    const code = `import { LocalSandbox } from "cloudsandbox";
+      const sandbox = new LocalSandbox({ trusted: true, inheritEnv: ["RAW_X"] });
+      console.log((await sandbox.shell("printf %s $RAW_X | od -An -tx1")).output.trim());
+      await sandbox.close();`;
+    const command = 'RAW_X=$(printf "a\\377b") exec "$0" --input-type=module -e "$1"';
+    const { stdout } = await promisify(execFile)("/bin/sh", ["-c", command, process.execPath, code], { cwd: import.meta.dirname });
+    assert.equal(stdout, "61 ff 62\n");
   });
 
   test("C055 the whole environment is the search path, the sandbox's variables and the call's", async (t) => {
