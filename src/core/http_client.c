@@ -160,8 +160,37 @@ static const char *first_env(const char *a, const char *b, const char *c, const 
   return "";
 }
 
-static int apply_proxy(const sbx_http_client *client, const sbx_curl *curl, CURL *easy, bool https,
-                       sbx_err *err) {
+static bool is_in_domain(sbx_slice host, sbx_slice domain) {
+  while (domain.len > 0 && domain.ptr[0] == '.')
+    domain = sbx_slice_skip(domain, 1);
+  if (domain.len == 0 || domain.len > host.len)
+    return false;
+  size_t before = host.len - domain.len;
+  bool has_letter = false;
+  for (size_t i = 0; i < domain.len; i++)
+    has_letter = has_letter || sbx_is_letter(domain.ptr[i]);
+  return sbx_slice_eq_nocase(sbx_slice_skip(host, before), domain) &&
+         (before == 0 || (has_letter && host.ptr[before - 1] == '.'));
+}
+
+/* Whether the list surely names the host. What libcurl finds besides, such as networks, is asked of
+ * it only when there is a proxy that can be used. */
+static bool is_excepted(const char *list, sbx_slice host) {
+  static const char between[] = ", ";
+  if (strcmp(list, "*") == 0)
+    return true;
+  while (*list != '\0') {
+    size_t len = strcspn(list, between);
+    if (is_in_domain(host, sbx_slice_of(list, len)))
+      return true;
+    list += len;
+    list += strspn(list, between);
+  }
+  return false;
+}
+
+static int apply_proxy(const sbx_http_client *client, const sbx_curl *curl, CURL *easy,
+                       const sbx_url *url, sbx_err *err) {
   const char *proxy = "";
   const char *except = "";
   if (client->no_proxy || client->unix_socket != NULL) {
@@ -169,11 +198,14 @@ static int apply_proxy(const sbx_http_client *client, const sbx_curl *curl, CURL
   } else if (client->proxy != NULL) {
     proxy = client->proxy;
   } else {
-    proxy = https ? first_env("https_proxy", "HTTPS_PROXY", "all_proxy", "ALL_PROXY")
-                  : first_env("http_proxy", "all_proxy", "ALL_PROXY", NULL);
+    proxy = url->https ? first_env("https_proxy", "HTTPS_PROXY", "all_proxy", "ALL_PROXY")
+                       : first_env("http_proxy", "all_proxy", "ALL_PROXY", NULL);
     except = first_env("no_proxy", "NO_PROXY", NULL, NULL);
+    if (is_excepted(except, url->host))
+      proxy = "";
     if (proxy[0] != '\0' && sbx_url_check_proxy(sbx_slice_str(proxy), err) != SBX_OK) {
-      sbx_err_append(err, "; it comes from %s or ALL_PROXY", https ? "HTTPS_PROXY" : "http_proxy");
+      sbx_err_append(err, "; it comes from %s or ALL_PROXY",
+                     url->https ? "HTTPS_PROXY" : "http_proxy");
       return SBX_EINVAL;
     }
   }
@@ -211,11 +243,11 @@ static int apply_version(const sbx_http_client *client, const sbx_curl *curl, CU
   return SBX_OK;
 }
 
-int sbx__http_client_apply(sbx_http_client *client, const sbx_curl *curl, CURL *easy, bool https,
-                           sbx_err *err) {
-  int code = apply_proxy(client, curl, easy, https, err);
+int sbx__http_client_apply(sbx_http_client *client, const sbx_curl *curl, CURL *easy,
+                           const sbx_url *url, sbx_err *err) {
+  int code = apply_proxy(client, curl, easy, url, err);
   if (code == SBX_OK)
-    code = apply_version(client, curl, easy, https, err);
+    code = apply_version(client, curl, easy, url->https, err);
   if (code != SBX_OK)
     return code;
   if (client->unix_socket != NULL &&

@@ -242,19 +242,17 @@ static int set_policy(sbx__exchange *x, const sbx_http_request *request, sbx_err
   return SBX_OK;
 }
 
-static int set_url(sbx__exchange *x, const sbx_http_request *request, bool *https, sbx_err *err) {
-  sbx_url url;
-  int code = sbx_url_parse(&url, request->url, err);
+static int set_url(sbx__exchange *x, const sbx_http_request *request, sbx_url *url, sbx_err *err) {
+  int code = sbx_url_parse(url, request->url, err);
   if (code != SBX_OK)
     return code;
-  *https = url.https;
   sbx_buf target;
   sbx_buf_init(&target, request->url.len + 16);
   if (x->client->unix_socket != NULL)
     sbx_buf_append_str(&target, "the unix socket");
   else
-    sbx_buf_appendf(&target, url.ipv6 ? "[%.*s]:%u" : "%.*s:%u", (int)url.host.len, url.host.ptr,
-                    (unsigned)url.port);
+    sbx_buf_appendf(&target, url->ipv6 ? "[%.*s]:%u" : "%.*s:%u", (int)url->host.len, url->host.ptr,
+                    (unsigned)url->port);
   size_t target_len = 0;
   if (target.error == SBX_OK)
     x->target = sbx_buf_take(&target, &target_len);
@@ -271,16 +269,16 @@ static int set_url(sbx__exchange *x, const sbx_http_request *request, bool *http
 }
 
 int sbx__http_setup(sbx__exchange *x, const sbx_http_request *request, sbx_err *err) {
-  bool https = false;
+  sbx_url url;
   int code = sbx_curl_get(&x->curl, err);
   if (code != SBX_OK)
     return code;
   x->easy = x->curl->easy_init();
   if (x->easy == NULL)
     return no_memory(err);
-  if ((code = set_url(x, request, &https, err)) != SBX_OK ||
+  if ((code = set_url(x, request, &url, err)) != SBX_OK ||
       (code = set_policy(x, request, err)) != SBX_OK ||
-      (code = sbx__http_client_apply(x->client, x->curl, x->easy, https, err)) != SBX_OK ||
+      (code = sbx__http_client_apply(x->client, x->curl, x->easy, &url, err)) != SBX_OK ||
       (code = set_body(x, request, err)) != SBX_OK ||
       (code = set_fields(x, request, err)) != SBX_OK)
     return code;

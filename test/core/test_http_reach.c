@@ -274,6 +274,44 @@ static void test_http_proxy_by_environment(void **state) {
   }
 }
 
+/* Whoever needs no proxy is not bothered with a broken one. */
+static void test_unusable_proxy_by_environment(void **state) {
+  static const struct {
+    const char *except;
+    bool works;
+  } cases[] = {{"", false},         {"other.test", false},           {"0.0.1", false},
+               {"27.0.0.1", false}, {"other.test, 127.0.0.1", true}, {"*", true}};
+  fixture *f = *state;
+  reply r = {0};
+  for (size_t i = 0; i < sizeof cases / sizeof cases[0]; i++) {
+    setenv("http_proxy", "http://user:se@cret@127.0.0.1:1", 1);
+    setenv("NO_PROXY", cases[i].except, 1);
+    get(f, server.http, "/small", &r);
+    unsetenv("NO_PROXY");
+    unsetenv("http_proxy");
+    if (cases[i].works)
+      assert_ok(&r, 200);
+    else
+      assert_error(&r, SBX_EINVAL, false, "http_proxy");
+    drop(&r);
+  }
+  /* By a domain. Not every libcurl knows the address of the name. */
+  static const char *const domains[] = {"localhost", ".LocalHost"};
+  sbx_http_client *client = new_client(&(sbx_http_options){.version = SBX_HTTP_1_1});
+  for (size_t i = 0; i < sizeof domains / sizeof domains[0]; i++) {
+    setenv("http_proxy", "http://user:se@cret@127.0.0.1:1", 1);
+    setenv("NO_PROXY", domains[i], 1);
+    sbx_http_request request = to(f, "GET", server.http, "/small");
+    request.url = sbx_slice_str("http://x.localhost:1/");
+    run(f, client, &request, &r);
+    unsetenv("NO_PROXY");
+    unsetenv("http_proxy");
+    assert_error(&r, SBX_ENET, false, "");
+    drop(&r);
+  }
+  sbx_http_client_free(client);
+}
+
 static void test_proxy_by_option(void **state) {
   fixture *f = *state;
   reply r = {0};
@@ -416,6 +454,7 @@ int main(int argc, char **argv) {
       HTTP_TEST(test_bad_ca_option),
       HTTP_TEST(test_https_proxy_by_environment),
       HTTP_TEST(test_http_proxy_by_environment),
+      HTTP_TEST(test_unusable_proxy_by_environment),
       HTTP_TEST(test_proxy_by_option),
       HTTP_TEST(test_unreachable_proxy),
       HTTP_TEST(test_unusable_proxy),
