@@ -547,7 +547,10 @@ function watcher() {
  */
 export async function unlessAborted(promise, signal) {
   if (signal === undefined) return promise;
-  if (checkSignal(signal)?.aborted) throw signal.reason;
+  if (checkSignal(signal)?.aborted) {
+    promise.catch(() => {}); // As the race does: nobody else may hear of it.
+    throw signal.reason;
+  }
   let unwatch = () => {};
   const aborted = new Promise((_, reject) => {
     unwatch = watch(signal, () => reject(signal.reason));

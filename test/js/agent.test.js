@@ -179,6 +179,20 @@ describe("states", () => {
     assert.equal(agent.ready, true);
   });
 
+  test("a signal that is aborted while resume() reads the snapshot leaves no rejection behind", async () => {
+    const abort = new AbortController();
+    const snapshot = {
+      get files() {
+        abort.abort("why");
+        return [{ path: "../out", contents: "" }];
+      },
+    };
+    const agent = new SandboxAgent({ backend: "unix-local" });
+    // An unhandled rejection fails the test.
+    assert.equal(await rejection(agent.resume(snapshot, { signal: abort.signal })), "why");
+    await agent.close();
+  });
+
   test("start and resume: who waits can give up; aborted before, nothing begins", async () => {
     const start = held();
     const { agent, calls } = over({ start: start.answer });
