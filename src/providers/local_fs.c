@@ -172,27 +172,68 @@ static int clean_file(const sbx_local_root *root, const char *verb, sbx_slice pa
 
 /* ---- why it failed --------------------------------------------------------------------------- */
 
+/* The end of a part of `path` about halfway between two others; the first one when there is none.
+ */
+static size_t end_between(const char *path, size_t from, size_t to) {
+  size_t middle = from + (to - from) / 2, end = middle;
+  while (end < to && path[end] != '/' && path[end] != '\0')
+    end++;
+  for (end = end < to ? end : middle; end > from && path[end] != '/' && path[end] != '\0';)
+    end--;
+  return end;
+}
+
+/* Opens the longest start of `path` that is there, if need be the root, and tells its length. All
+ * that a path begins with is there when it is, so halves are tried. -1 and errno when anything but
+ * absence is in the way. */
+static int open_start(const sbx_local_root *root, const char *path, int flags, size_t *length) {
+  char part[PATH_LIMIT];
+  size_t there = 0, missing = strlen(path) + 1;
+  int found = sbx__local_open(root, ".", O_PATH | O_DIRECTORY, SBX__LOCAL_FOLLOW);
+  while (found >= 0) {
+    size_t end = end_between(path, there, missing);
+    if (end == there)
+      break;
+    memcpy(part, path, end);
+    part[end] = '\0';
+    int fd = sbx__local_open(root, part, flags, SBX__LOCAL_FOLLOW);
+    int error = errno;
+    if (fd < 0 && error == ENOENT) {
+      missing = end;
+      continue;
+    }
+    close(found);
+    errno = error;
+    found = fd;
+    there = end;
+  }
+  *length = there;
+  return found;
+}
+
+/* The length of `path` with one part more than its first `len` bytes. */
+static size_t with_next(const char *path, size_t len) {
+  len += len > 0;
+  return len + strcspn(path + len, "/");
+}
+
 /* Whether `path`, which could not be found, goes through a link that leads nowhere. */
 static bool is_dangling(const sbx_local_root *root, const char *path) {
   char part[PATH_LIMIT];
-  for (size_t len = 0; path[len] != '\0';) {
-    len += len > 0;
-    len += strcspn(path + len, "/");
-    memcpy(part, path, len);
-    part[len] = '\0';
-    int fd = sbx__local_open(root, part, O_PATH, SBX__LOCAL_FOLLOW);
-    if (fd >= 0) {
-      close(fd);
-      continue;
-    }
-    if (errno != ENOENT)
-      return false;
-    fd = sbx__local_open(root, part, O_PATH | O_NOFOLLOW, SBX__LOCAL_FOLLOW);
-    if (fd >= 0)
-      close(fd);
-    return fd >= 0;
-  }
-  return false;
+  size_t len;
+  int fd = open_start(root, path, O_PATH, &len);
+  if (fd < 0)
+    return false;
+  close(fd);
+  if (path[len] == '\0')
+    return false;
+  len = with_next(path, len);
+  memcpy(part, path, len);
+  part[len] = '\0';
+  fd = sbx__local_open(root, part, O_PATH | O_NOFOLLOW, SBX__LOCAL_FOLLOW);
+  if (fd >= 0)
+    close(fd);
+  return fd >= 0;
 }
 
 /* As sbx__local_fail(), and knows when the reason is that the root itself has gone. */
@@ -299,21 +340,29 @@ static bool split(const char *path, char *dir, char *name) {
   return true;
 }
 
+/* Makes the directory `path`, whose last part is `name` in `dir`, and opens it. -1 and errno. */
+static int make_dir(const sbx_local_root *root, int dir, const char *name, const char *path) {
+  if (mkdirat(dir, name, 0777) == 0)
+    return openat(dir, name, O_PATH | O_DIRECTORY | O_NOFOLLOW | O_CLOEXEC);
+  if (errno != EEXIST) /* others made it, or a link that leads nowhere */
+    return -1;
+  return sbx__local_open(root, path, O_PATH | O_DIRECTORY, SBX__LOCAL_FOLLOW);
+}
+
 /* Opens the directory `path` and makes what is missing of it. -1 and errno. */
 static int open_parents(const sbx_local_root *root, const char *path) {
   char part[PATH_LIMIT];
+  size_t len;
   int dir = sbx__local_open(root, path, O_PATH | O_DIRECTORY, SBX__LOCAL_FOLLOW);
   if (dir >= 0 || errno != ENOENT)
     return dir;
-  dir = sbx__local_open(root, ".", O_PATH | O_DIRECTORY, SBX__LOCAL_FOLLOW);
-  for (size_t len = 0; dir >= 0 && path[len] != '\0';) {
+  dir = open_start(root, path, O_PATH | O_DIRECTORY, &len);
+  while (dir >= 0 && path[len] != '\0') {
     size_t at = len + (len > 0);
-    len = at + strcspn(path + at, "/");
+    len = with_next(path, len);
     memcpy(part, path, len);
     part[len] = '\0';
-    int next = sbx__local_open(root, part, O_PATH | O_DIRECTORY, SBX__LOCAL_FOLLOW);
-    if (next < 0 && errno == ENOENT && (mkdirat(dir, part + at, 0777) == 0 || errno == EEXIST))
-      next = sbx__local_open(root, part, O_PATH | O_DIRECTORY, SBX__LOCAL_FOLLOW);
+    int next = make_dir(root, dir, part + at, part);
     int error = errno;
     close(dir);
     errno = error;

@@ -20,6 +20,7 @@
 #include <sys/mount.h>
 #include <sys/socket.h>
 #include <sys/stat.h>
+#include <sys/syscall.h>
 #include <sys/un.h>
 #include <sys/wait.h>
 #include <unistd.h>
@@ -314,6 +315,36 @@ static void test_absolute_links_that_stay_inside(void **state) {
     assert_write_fails(f, refused[i], SBX_EPATH, "symbolic link");
   }
   assert_int_equal(entry_count(f->base_fd, "ws-other"), 1);
+}
+
+static size_t links_asked;
+
+ssize_t readlinkat(int dir, const char *restrict path, char *restrict buf, size_t size) {
+  links_asked++;
+  return syscall(SYS_readlinkat, dir, path, buf, size);
+}
+
+/* Each part of a long path is looked at a few times, not once for each part behind it. */
+static void test_a_long_path_through_a_link(void **state) {
+  enum { DEPTH = 300 };
+  fixture *f = *state;
+  char path[2 * DEPTH + 32] = "to-root", missing[sizeof path + 16];
+  link_to(f, f->path, "to-root");
+  for (size_t i = 0; i < DEPTH; i++)
+    strcat(path, "/d");
+  snprintf(missing, sizeof missing, "%s/file", path);
+  links_asked = 0;
+  assert_int_equal(write_file(f, missing, "1"), SBX_OK);
+  assert_content(f, missing, "1");
+  snprintf(missing, sizeof missing, "%s/no/file", path);
+  assert_read_fails(f, missing, SBX_ENOTFOUND, "does not exist");
+  assert_in_range(links_asked, DEPTH, 20 * DEPTH);
+  strcat(path, "/dangling");
+  link_to(f, "nothing", path + strlen("to-root/"));
+  assert_read_fails(f, path, SBX_EPATH, "symbolic link");
+  strcat(path, "/x");
+  assert_read_fails(f, path, SBX_EPATH, "symbolic link");
+  assert_write_fails(f, path, SBX_EPATH, "symbolic link");
 }
 
 /* What a command has left must not keep a thread of the host for seconds. */
@@ -764,6 +795,7 @@ static int run_all(const char *name) {
       TEST(test_a_write_that_was_called_off),
       TEST(test_links_that_stay_inside),
       TEST(test_absolute_links_that_stay_inside),
+      TEST(test_a_long_path_through_a_link),
       TEST(test_links_through_many_directories),
       TEST(test_links_that_leave),
       TEST(test_links_that_lead_nowhere),
