@@ -4,6 +4,7 @@
 import http from "node:http";
 import http2 from "node:http2";
 import { Exchange } from "./exchange.js";
+import { watch } from "./watch.js";
 
 const KEEP_ALIVE_MS = 610_000;
 
@@ -53,17 +54,7 @@ export class Gate {
 
   /** Resolves when `count` have come, waiting or gone through. */
   arrived(count = 1) {
-    return /** @type {Promise<void>} */ (
-      new Promise((resolve) => {
-        const look = () => {
-          if (this.arrivals < count) return;
-          this.#watchers.delete(look);
-          resolve();
-        };
-        this.#watchers.add(look);
-        look();
-      })
-    );
+    return watch(this.#watchers, () => this.arrivals >= count, () => `arrival number ${count} at a gate, but ${this.arrivals}`);
   }
 }
 
@@ -201,16 +192,8 @@ export class Engine {
    * @returns {Promise<LogEntry>}
    */
   waitFor(route, count = 1) {
-    return new Promise((resolve) => {
-      const look = () => {
-        const found = this.requests(route)[count - 1];
-        if (!found) return;
-        this.#watchers.delete(look);
-        resolve(found);
-      };
-      this.#watchers.add(look);
-      look();
-    });
+    const asked = () => `request number ${count} of ${route}, but ${this.requests(route).length}`;
+    return watch(this.#watchers, () => this.requests(route)[count - 1], asked);
   }
 
   /** Ends early when the engine closes. @param {number} ms */
@@ -275,7 +258,8 @@ export class Engine {
     try {
       await exchange.run(handler, fault);
     } catch (error) {
-      if (exchange.signal.aborted || req.destroyed || raw?.destroyed) return;
+      // Not `req.destroyed`: a request of HTTP/1.1 is that as soon as its body was read.
+      if (exchange.signal.aborted || (res.stream ?? res).destroyed || raw?.destroyed) return;
       this.errors.push(error);
       if (!exchange.replied) await exchange.text(500, `emulator: ${error}`);
       else await exchange.halt("reset", "handler failed");

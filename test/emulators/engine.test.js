@@ -24,6 +24,7 @@ let handled = [];
 async function handler(exchange) {
   const body = (await exchange.body()).toString();
   handled.push(body);
+  if (exchange.path === "/broken") throw new Error("EMFILE: too many open files");
   if (exchange.path === "/stream") {
     await exchange.open(200, { "content-type": "text/plain" });
     for (const letter of BODY) await exchange.write(Buffer.from(letter));
@@ -63,6 +64,12 @@ describe("HTTP/1.1", () => {
     await entry.closed;
     assert.deepEqual([entry.status, entry.sentBytes, entry.outcome], [200, BODY.length, "complete"]);
     assert.equal((await engine.waitFor("GET /a")).connection, entry.connection);
+  });
+
+  test("what a handler throws after it has read the request is answered and kept", async () => {
+    const reply = await fetch(`${url}/broken`, { method: "POST", body: "some" });
+    assert.deepEqual([reply.status, await reply.text()], [500, "emulator: Error: EMFILE: too many open files"]);
+    assert.match(String(engine.errors.splice(0)), /EMFILE/);
   });
 
   test("a reply in place of the handler's, for the n-th call only", async () => {

@@ -14,6 +14,7 @@ const unlinkFile = promisify(unlink);
 const renameFile = promisify(rename);
 const run = promisify(execFile);
 const BATCH = 24;
+const READ_END = constants.O_RDONLY | constants.O_NONBLOCK;
 
 export class PipeMaker {
   #directory;
@@ -34,8 +35,7 @@ export class PipeMaker {
    */
   async output() {
     const name = await this.#take();
-    const readFd = await openFile(name, constants.O_RDONLY | constants.O_NONBLOCK);
-    const childFd = await openFile(name, constants.O_WRONLY);
+    const [readFd, childFd] = await this.#open(name, READ_END, constants.O_WRONLY);
     await unlinkFile(name);
     return { childFd, readable: new net.Socket({ fd: readFd, readable: true, writable: false }) };
   }
@@ -48,9 +48,8 @@ export class PipeMaker {
     const name = await this.#take();
     // The reading end must block, as a child expects of its standard input; opened for both, it
     // needs no writer yet. It is then opened again read-only, so that the child holds no writing end.
-    const both = await openFile(name, constants.O_RDWR);
-    const childFd = await openFile(name, constants.O_RDONLY);
-    const writeFd = await openFile(name, constants.O_WRONLY | constants.O_NONBLOCK);
+    const writeEnd = constants.O_WRONLY | constants.O_NONBLOCK;
+    const [both, childFd, writeFd] = await this.#open(name, constants.O_RDWR, constants.O_RDONLY, writeEnd);
     await closeFile(both);
     await unlinkFile(name);
     return { childFd, writable: new net.Socket({ fd: writeFd, readable: false, writable: true }) };
@@ -63,8 +62,7 @@ export class PipeMaker {
    */
   async outputAt(name) {
     await renameFile(await this.#take(), name);
-    const readFd = await openFile(name, constants.O_RDONLY | constants.O_NONBLOCK);
-    const holdFd = await openFile(name, constants.O_WRONLY);
+    const [readFd, holdFd] = await this.#open(name, READ_END, constants.O_WRONLY);
     return { holdFd, readable: new net.Socket({ fd: readFd, readable: true, writable: false }) };
   }
 
@@ -74,7 +72,7 @@ export class PipeMaker {
    */
   async inputAt(name) {
     await renameFile(await this.#take(), name);
-    const fd = await openFile(name, constants.O_RDWR | constants.O_NONBLOCK);
+    const [fd] = await this.#open(name, constants.O_RDWR | constants.O_NONBLOCK);
     return new net.Socket({ fd, readable: false, writable: true });
   }
 
@@ -83,11 +81,28 @@ export class PipeMaker {
     await Promise.all(fds.map((fd) => closeFile(fd)));
   }
 
+  /**
+   * Opens a pipe once for each of `ways`, in their order; all or none.
+   * @param {string} name
+   * @param {...number} ways
+   */
+  async #open(name, ...ways) {
+    const fds = [];
+    try {
+      for (const way of ways) fds.push(await openFile(name, way));
+      return fds;
+    } catch (error) {
+      await PipeMaker.close(fds);
+      await unlinkFile(name);
+      throw error;
+    }
+  }
+
   async #take() {
     for (;;) {
       const name = this.#ready.pop();
       if (name) return name;
-      this.#filling ??= this.#fill();
+      this.#filling ??= this.#fill().finally(() => (this.#filling = undefined));
       await this.#filling;
     }
   }
@@ -96,6 +111,5 @@ export class PipeMaker {
     const names = Array.from({ length: BATCH }, () => path.join(this.#directory, `pipe${(this.#serial += 1)}`));
     await run("mkfifo", ["-m", "600", ...names]);
     this.#ready.push(...names);
-    this.#filling = undefined;
   }
 }

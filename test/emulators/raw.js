@@ -3,6 +3,7 @@
 // @ts-check
 import net from "node:net";
 import tls from "node:tls";
+import { watch } from "./watch.js";
 
 export class RawConnection {
   #bytes = Buffer.alloc(0);
@@ -84,17 +85,8 @@ export class RawConnection {
 
   /** Resolves when the condition holds. @param {(connection: RawConnection) => unknown} condition */
   until(condition) {
-    return /** @type {Promise<this>} */ (
-      new Promise((resolve) => {
-        const look = () => {
-          if (!condition(this)) return;
-          this.#watchers.delete(look);
-          resolve(this);
-        };
-        this.#watchers.add(look);
-        look();
-      })
-    );
+    const seen = () => `such state of a connection (${this.ending || "open"}), but: ${this.text.slice(-200)}`;
+    return watch(this.#watchers, () => (condition(this) ? this : undefined), seen);
   }
 
   closed() {

@@ -324,12 +324,8 @@ export class ProcessTable {
   async #spawn(config, user, tag, wantsStdin) {
     const cwd = checkDirectory(this.sandbox, user.home, config.cwd ?? "");
     const { pipes: maker } = this.sandbox;
-    const [stdout, stderr] = await Promise.all([maker.output(), maker.output()]);
-    const stdin = wantsStdin ? await maker.input() : undefined;
-    const childFds = [stdout.childFd, stderr.childFd, ...(stdin ? [stdin.childFd] : [])];
-    const abandon = () => {
-      for (const pipe of [stdout.readable, stderr.readable, stdin?.writable]) pipe?.destroy();
-    };
+    /** @type {{ childFd: number, readable?: import("node:net").Socket, writable?: import("node:net").Socket }[]} */
+    const made = [];
     const env = {
       PATH: process.env.PATH,
       HOME: user.home,
@@ -339,6 +335,12 @@ export class ProcessTable {
       ...config.envs,
     };
     try {
+      const stdout = await maker.output();
+      made.push(stdout);
+      const stderr = await maker.output();
+      made.push(stderr);
+      const stdin = wantsStdin ? await maker.input() : undefined;
+      if (stdin) made.push(stdin);
       if (this.sandbox.ended) throw new Error("the sandbox has ended");
       const child = spawn("/bin/sh", ["-c", WRAPPER, "--", config.cmd, ...config.args], {
         cwd,
@@ -352,10 +354,10 @@ export class ProcessTable {
       const running = new RunningProcess(child, config, tag, stdin?.writable);
       return { running, pipes: { stdout: stdout.readable, stderr: stderr.readable } };
     } catch (error) {
-      abandon();
+      for (const { readable, writable } of made) (readable ?? writable)?.destroy();
       throw new ConnectError("invalid_argument", `error starting process: ${error}`);
     } finally {
-      await PipeMaker.close(childFds);
+      await PipeMaker.close(made.map(({ childFd }) => childFd));
     }
   }
 
