@@ -166,10 +166,13 @@ static void on_directory(sbx_steps *steps, sbx_http *reply) {
   if (rc == SBX_OK && replace(&o->steps.session->dir, dir) != SBX_OK)
     rc = sbx_err_set(&err, SBX_ENOMEM, NULL);
   sbx_json_free(doc, false);
-  if (rc == SBX_OK || untold)
+  if (rc == SBX_OK || untold) {
     finish_open(o);
-  else
-    sbx_steps_finish(steps, &err);
+    return;
+  }
+  /* This request had none, but the create before it: that must not be sent once more. */
+  err.no_effect = false;
+  sbx_steps_finish(steps, &err);
 }
 
 static void ask_directory(sbx_steps *steps) {

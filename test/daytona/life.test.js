@@ -135,6 +135,16 @@ describe("create", { concurrency: 4 }, () => {
     }
   });
 
+  test("a toolbox that cannot be reached: told, and the create is not sent once more", async (t) => {
+    const { emulator, engine, sandbox } = await open(t, {}, { toolboxUrl: "http://127.0.0.1:1/toolbox" });
+    const error = await rejection(sandbox.start());
+    assert.equal(error.code, "ERR_SANDBOX_NETWORK", error.message);
+    assert.match(error.message, /working directory: GET 127\.0\.0\.1:1: cannot connect/);
+    await sandbox.close();
+    assert.equal(engine.count(CREATE), 1);
+    assert.deepEqual(living(emulator), []);
+  });
+
   test("a name that is taken: rejected, and the other one's sandbox stays", async (t) => {
     const { emulator, make } = await startEmulator(t);
     const first = make({ workspace: "shared" });
