@@ -1,16 +1,21 @@
-/* curl_dl.c - loads libcurl with dlopen, once per process.
+/* curl_dl.c - loads libcurl with dlopen, once per process. A failure is not kept: what was missing,
+ * a descriptor or the library itself, may be there at the next call.
  *
  * RTLD_DEEPBIND makes the library prefer its own dependencies to symbols of the same name in the
  * executable: node exports OpenSSL, nghttp2, zlib and brotli of other versions. It is left out
  * where the loader has no such flag, and with SBX_NO_DEEPBIND for sanitizers, which refuse it.
  *
- * Invariant: the table is written only inside the uv_once, and is either complete or unused. */
+ * Invariant: the table is written only under the lock and before `loaded` is set; nobody reads it
+ * sooner. */
 #include "core/curl_dl.h"
 
 #include "core/buf.h"
 #include "core/err.h"
 
 #include <dlfcn.h>
+#include <errno.h>
+#include <pthread.h>
+#include <stdatomic.h>
 #include <stdlib.h>
 #include <string.h>
 
@@ -22,9 +27,9 @@
 
 #define OLDEST_VERSION 0x073d00 /* 7.61.0 */
 
-static uv_once_t once = UV_ONCE_INIT;
+static pthread_mutex_t lock = PTHREAD_MUTEX_INITIALIZER;
+static atomic_bool loaded;
 static sbx_curl table;
-static sbx_err failure;
 
 static const char *const library_names[] = {
 #ifdef __APPLE__
@@ -36,23 +41,32 @@ static const char *const library_names[] = {
 #endif
 };
 
-static void *open_library(void) {
+/* What dlerror() says holds the system's words; errno is not kept by it. */
+static bool lacks_descriptors(const char *why) {
+  return strstr(why, strerror(EMFILE)) != NULL || strstr(why, strerror(ENFILE)) != NULL;
+}
+
+static void *open_library(sbx_err *err) {
   const char *chosen = getenv("SBX_LIBCURL");
-  if (chosen != NULL && chosen[0] != '\0') {
-    void *library = dlopen(chosen, LOAD_FLAGS);
-    if (library == NULL) {
-      sbx_err_set(&failure, SBX_ELIBRARY,
-                  "cannot load libcurl from the file that SBX_LIBCURL names: ");
-      sbx_err_append_remote(&failure, sbx_slice_str(dlerror()));
-    }
-    return library;
-  }
-  for (size_t i = 0; i < sizeof library_names / sizeof library_names[0]; i++) {
-    void *library = dlopen(library_names[i], LOAD_FLAGS);
+  bool is_chosen = chosen != NULL && chosen[0] != '\0';
+  size_t count = is_chosen ? 1 : sizeof library_names / sizeof library_names[0];
+  const char *why = "";
+  for (size_t i = 0; i < count; i++) {
+    void *library = dlopen(is_chosen ? chosen : library_names[i], LOAD_FLAGS);
     if (library != NULL)
       return library;
+    why = dlerror();
+    if (lacks_descriptors(why)) {
+      sbx_err_set(err, SBX_ENET, "cannot load libcurl: %s", sbx_err_system(EMFILE));
+      return NULL;
+    }
   }
-  sbx_err_set(&failure, SBX_ELIBRARY,
+  if (is_chosen) {
+    sbx_err_set(err, SBX_ELIBRARY, "cannot load libcurl from the file that SBX_LIBCURL names: ");
+    sbx_err_append_remote(err, sbx_slice_str(why));
+    return NULL;
+  }
+  sbx_err_set(err, SBX_ELIBRARY,
               "remote sandboxes need libcurl, which cannot be loaded. Install it: apt-get install "
               "libcurl4 (Debian, Ubuntu; libcurl4t64 on new ones), dnf install libcurl (Fedora, "
               "RHEL), apk add libcurl (Alpine), zypper install libcurl4 (SUSE), pacman -S curl "
@@ -60,12 +74,12 @@ static void *open_library(void) {
   return NULL;
 }
 
-static bool find_functions(void *library) {
+static bool find_functions(void *library, sbx_err *err) {
 #define X(name)                                                                                    \
   {                                                                                                \
     void *symbol = dlsym(library, "curl_" #name);                                                  \
     if (symbol == NULL) {                                                                          \
-      sbx_err_set(&failure, SBX_ELIBRARY,                                                          \
+      sbx_err_set(err, SBX_ELIBRARY,                                                               \
                   "the libcurl found here is too old: it has no curl_" #name                       \
                   "; install 7.61 or newer");                                                      \
       return false;                                                                                \
@@ -85,9 +99,9 @@ static bool has_https(const curl_version_info_data *info) {
   return false;
 }
 
-/* A library without thread-safe initialization is fine: the uv_once is ours. One that resolves
+/* A library without thread-safe initialization is fine: the lock is ours. One that resolves
  * names in the calling thread is not: it would stop the loop. */
-static bool check_library(void) {
+static bool check_library(sbx_err *err) {
   const curl_version_info_data *info = table.version_info(CURLVERSION_NOW);
   const char *problem = NULL;
   if (info->version_num < OLDEST_VERSION)
@@ -97,7 +111,7 @@ static bool check_library(void) {
   else if ((info->features & CURL_VERSION_ASYNCHDNS) == 0)
     problem = "cannot resolve names asynchronously";
   if (problem != NULL) {
-    sbx_err_set(&failure, SBX_ELIBRARY,
+    sbx_err_set(err, SBX_ELIBRARY,
                 "the libcurl found here (%s) %s; install the one of your distribution",
                 info->version, problem);
     return false;
@@ -108,18 +122,25 @@ static bool check_library(void) {
 }
 
 /* The library is never unloaded: TLS libraries register handlers that run at exit. */
-static void load(void) {
-  void *library = open_library();
-  if (library == NULL || !find_functions(library) || !check_library())
-    return;
+static bool load(sbx_err *err) {
+  void *library = open_library(err);
+  if (library == NULL || !find_functions(library, err) || !check_library(err))
+    return false;
   CURLcode rc = table.global_init(CURL_GLOBAL_DEFAULT);
   if (rc != CURLE_OK)
-    sbx_err_set(&failure, SBX_ELIBRARY, "libcurl cannot be initialized: %s",
-                table.easy_strerror(rc));
+    sbx_err_set(err, SBX_ELIBRARY, "libcurl cannot be initialized: %s", table.easy_strerror(rc));
+  return rc == CURLE_OK;
 }
 
 int sbx_curl_get(const sbx_curl **out, sbx_err *err) {
-  uv_once(&once, load);
+  sbx_err failure;
+  sbx_err_clear(&failure);
+  if (!atomic_load(&loaded)) {
+    pthread_mutex_lock(&lock);
+    if (!atomic_load(&loaded) && load(&failure))
+      atomic_store(&loaded, true);
+    pthread_mutex_unlock(&lock);
+  }
   if (failure.code != SBX_OK) {
     sbx_err_copy(err, &failure);
     return failure.code;

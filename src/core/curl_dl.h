@@ -76,8 +76,8 @@ typedef struct sbx_curl {
 
 /* The loaded library; loads it at the first call in the process (any thread), and keeps it until
  * the process ends. The environment variable SBX_LIBCURL names a file to load in place of the usual
- * names. Errors: SBX_ELIBRARY with a message that says what to install; it stays so for the
- * process. */
+ * names. Errors: SBX_ELIBRARY with a message that says what to install; SBX_ENET when descriptors
+ * have run out. After an error the next call tries again. */
 int sbx_curl_get(const sbx_curl **out, sbx_err *err);
 
 #endif

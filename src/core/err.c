@@ -6,6 +6,7 @@
 
 #include "core/enc.h"
 
+#include <errno.h>
 #include <stdio.h>
 #include <string.h>
 
@@ -100,6 +101,24 @@ void sbx_err_append(sbx_err *err, const char *format, ...) {
   va_start(args, format);
   append_formatted(err, format, args);
   va_end(args);
+}
+
+/* ---- the system ---- */
+
+bool sbx_err_is_fd_limit(int error) {
+  return error == EMFILE || error == ENFILE;
+}
+
+const char *sbx_err_system(int error) {
+  switch (error) {
+  case EMFILE:
+    return "too many open files in this process (close sandboxes and files, or raise its limit: "
+           "ulimit -n)";
+  case ENFILE:
+    return "too many open files on this machine";
+  default:
+    return strerror(error);
+  }
 }
 
 /* ---- remote text ---- */

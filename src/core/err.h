@@ -20,6 +20,10 @@ void sbx_err_copy(sbx_err *to, const sbx_err *from);
 /* Appends text that came from outside: control characters become spaces, runs of blanks one blank,
  * invalid UTF-8 U+FFFD, at most SBX_ERR_REMOTE_MAX bytes, HTML tags left out. */
 void sbx_err_append_remote(sbx_err *err, sbx_slice text);
+/* What an errno value means; where descriptors have run out, also what helps. */
+const char *sbx_err_system(int error);
+/* Whether `error` says that this process or this machine has no descriptor left. It passes. */
+bool sbx_err_is_fd_limit(int error);
 /* Appends our own text. */
 void sbx_err_append(sbx_err *err, const char *format, ...) __attribute__((format(printf, 2, 3)));
 

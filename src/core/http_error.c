@@ -8,8 +8,10 @@
 #include "core/json.h"
 
 #include <errno.h>
+#include <fcntl.h>
 #include <string.h>
 #include <time.h>
+#include <unistd.h>
 
 /* ---- transfers ---- */
 
@@ -62,6 +64,34 @@ static result_text describe(CURLcode result) {
   return (result_text){result, SBX_ENET, "the transfer failed"};
 }
 
+enum { FEW = 4 };
+
+/* Whether `count` more descriptors (at most FEW) can be opened. */
+static bool has_descriptors(int count) {
+  int fd[FEW], opened = 0, error = 0;
+  while (opened < count && error == 0) {
+    int next = open("/", O_RDONLY | O_CLOEXEC);
+    error = next < 0 ? errno : 0;
+    if (next >= 0)
+      fd[opened++] = next;
+  }
+  while (opened > 0)
+    close(fd[--opened]);
+  return !sbx_err_is_fd_limit(error);
+}
+
+/* Whether it was the lack of a descriptor that broke a transfer: libcurl does not tell why one of
+ * its calls has failed. A socket that was not made is missing still; what else was opened on the
+ * way is closed by now, so that a few that are free tell nothing. */
+static bool lacked_descriptors(CURLcode result) {
+  if (result == CURLE_COULDNT_CONNECT)
+    return !has_descriptors(1);
+  bool opens_files = result == CURLE_COULDNT_RESOLVE_PROXY ||
+                     result == CURLE_COULDNT_RESOLVE_HOST || result == CURLE_OUT_OF_MEMORY ||
+                     result == CURLE_SSL_CACERT_BADFILE;
+  return opens_files && !has_descriptors(FEW);
+}
+
 int sbx__http_transfer_error(const sbx__exchange *x, CURLcode result, sbx_err *err) {
   if (x->failure.code != SBX_OK) {
     sbx_err_copy(err, &x->failure);
@@ -81,6 +111,8 @@ int sbx__http_transfer_error(const sbx__exchange *x, CURLcode result, sbx_err *e
   x->curl->easy_getinfo(x->easy, CURLINFO_OS_ERRNO, &os_error);
   if (result == CURLE_SSL_CONNECT_ERROR && (os_error == ECONNRESET || os_error == EPIPE))
     what = (result_text){result, SBX_ENET, "the connection broke during the TLS handshake"};
+  if (lacked_descriptors(result))
+    what = (result_text){result, SBX_ENET, sbx_err_system(EMFILE)};
   sbx_err_set(err, what.code, "%s %s: %s", x->method, x->target, what.text);
   if (what.code == SBX_ETLS && x->client->trust.extra_unreadable)
     sbx_err_append(err, "; NODE_EXTRA_CA_CERTS names a file that cannot be read");

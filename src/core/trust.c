@@ -60,13 +60,14 @@ void sbx_trust_deinit(sbx_trust *trust) {
   *trust = (sbx_trust){.fd = -1};
 }
 
-/* Appends a regular file. SBX_EINVAL when it cannot be read. */
+/* Appends a regular file. SBX_EINVAL when it cannot be read; SBX_ENET when that is for the lack of
+ * a descriptor, which passes. */
 static int append_file(sbx_buf *out, const char *path) {
   int code = SBX_EINVAL;
   struct stat st;
   int fd = open(path, O_RDONLY | O_CLOEXEC | O_NONBLOCK);
   if (fd < 0)
-    return SBX_EINVAL;
+    return sbx_err_is_fd_limit(errno) ? SBX_ENET : SBX_EINVAL;
   if (fstat(fd, &st) != 0 || !S_ISREG(st.st_mode))
     goto done;
   char chunk[16384];
@@ -99,24 +100,27 @@ static int append_default(sbx_buf *out, const sbx_curl *curl, CURL *easy) {
 #endif
   if (path == NULL && curl->info->age >= CURLVERSION_SEVENTH)
     path = curl->info->cainfo;
-  if (path != NULL && append_file(out, path) == SBX_OK)
-    return SBX_OK;
+  int code = path != NULL ? append_file(out, path) : SBX_EINVAL;
   for (size_t i = 0; i < sizeof usual_bundles / sizeof usual_bundles[0]; i++) {
-    if (out->error != SBX_OK || append_file(out, usual_bundles[i]) == SBX_OK)
+    if (code != SBX_EINVAL)
       break;
+    code = append_file(out, usual_bundles[i]);
   }
-  return out->error;
+  return code;
 }
 
 /* Everything that is trusted besides the file `extra`, in one buffer with it. */
 static int gather(sbx_buf *all, const char *base, const char *extra, const sbx_curl *curl,
                   CURL *easy, sbx_err *err) {
-  if (append_file(all, extra) == SBX_OK) {
-    if (base == NULL)
-      append_default(all, curl, easy);
-    else if (append_file(all, base) == SBX_EINVAL)
+  int code = append_file(all, extra);
+  if (code == SBX_OK) {
+    code = base == NULL ? append_default(all, curl, easy) : append_file(all, base);
+    if (code == SBX_EINVAL && base != NULL)
       return sbx_err_set(err, SBX_ETLS, "SSL_CERT_FILE names a file that cannot be read");
   }
+  if (code == SBX_ENET)
+    return sbx_err_set(err, SBX_ENET, "cannot read the CA certificates: %s",
+                       sbx_err_system(EMFILE));
   return all->error == SBX_OK
              ? SBX_OK
              : sbx_err_set(err, all->error,
@@ -149,6 +153,9 @@ static int make_memory_file(sbx_trust *trust, sbx_err *err) {
 #ifdef __linux__
   char path[64];
   int fd = memfd_create("cloudsandbox-ca", MFD_CLOEXEC);
+  if (fd < 0 && sbx_err_is_fd_limit(errno))
+    return sbx_err_set(err, SBX_ENET, "cannot hand the CA certificates to libcurl: %s",
+                       sbx_err_system(errno));
   size_t done = 0;
   while (fd >= 0 && done < trust->pem.len) {
     ssize_t put = write(fd, trust->pem.ptr + done, trust->pem.len - done);

@@ -24,7 +24,8 @@ typedef struct sbx_trust {
 int sbx_trust_init(sbx_trust *trust, sbx_slice ca_pem, sbx_err *err);
 void sbx_trust_deinit(sbx_trust *trust);
 /* Sets the options of `easy`; `trust` must outlive it. The first call reads the environment and the
- * files that it names. SBX_ENOMEM, or SBX_ETLS when the library cannot take the certificates. */
+ * files that it names. SBX_ENOMEM, SBX_ENET when descriptors have run out, or SBX_ETLS when the
+ * library cannot take the certificates. */
 int sbx_trust_apply(sbx_trust *trust, const sbx_curl *curl, CURL *easy, sbx_err *err);
 
 #endif

@@ -78,7 +78,7 @@ static int open_workspace(sbx__workspace **out, char *path, bool ours, sbx_err *
   if (w->root.fd < 0 || (ours && w->parent < 0)) {
     /* What was given is wrong; what is ours has met with something. */
     int code = !ours && error == ENOTDIR ? SBX_EINVAL : SBX_EPROVIDER;
-    sbx_err_set(err, code, "cannot open the workspace %s: %s", path, strerror(error));
+    sbx_err_set(err, code, "cannot open the workspace %s: %s", path, sbx_err_system(error));
     sbx__workspace_unref(w);
     return code;
   }
@@ -93,7 +93,7 @@ static char *resolve(const char *path, sbx_err *err) {
   int error = errno;
   char *copy = real != NULL ? sbx_strndup(real, strlen(real)) : NULL;
   if (real == NULL && error != ENOMEM)
-    sbx_err_set(err, SBX_EINVAL, "cannot use the directory %s: %s", path, strerror(error));
+    sbx_err_set(err, SBX_EINVAL, "cannot use the directory %s: %s", path, sbx_err_system(error));
   else if (copy == NULL)
     sbx_err_set(err, SBX_ENOMEM, NULL);
   free(real);
@@ -108,7 +108,7 @@ static int make_workspace(sbx__workspace **out, const sbx_config *config, sbx_er
   if (mkdtemp(made) == NULL) {
     int code = errno == ENOSPC || errno == EDQUOT ? SBX_EQUOTA : SBX_EINVAL;
     return sbx_err_set(err, code, "cannot make a workspace in %s: %s", config->temp_dir,
-                       strerror(errno));
+                       sbx_err_system(errno));
   }
   /* The host's umask may have left nothing. */
   int ignored = chmod(made, S_IRWXU);

@@ -283,7 +283,7 @@ static void on_failed(local_exec *x) {
   switch ((sbx_guard_step)x->frame.detail) {
   case SBX_GUARD_STEP_CWD:
     sbx_err_set(&err, SBX_EINVAL, "cannot enter the working directory: %s" SBX__CWD_ADVICE,
-                strerror(error));
+                sbx_err_system(error));
     break;
   case SBX_GUARD_STEP_EXEC:
     if (error == E2BIG)
@@ -291,7 +291,7 @@ static void on_failed(local_exec *x) {
                   "an argument or the environment of the command is too long for the system; pass "
                   "long text through stdin or a file");
     else if (error == ENAMETOOLONG || error == ELOOP)
-      sbx_err_set(&err, SBX_EINVAL, "cannot run the command: its name: %s", strerror(error));
+      sbx_err_set(&err, SBX_EINVAL, "cannot run the command: its name: %s", sbx_err_system(error));
     else
       sbx__local_sys_fail(&err, "run the command", error);
     break;

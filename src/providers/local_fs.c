@@ -73,16 +73,16 @@ int sbx__local_fail(sbx_err *err, const char *verb, const char *path, int error)
   case EACCES:
   case EPERM:
   case EROFS:
-    return refuse(err, SBX_EFORBIDDEN, verb, shown, strerror(error));
+    return refuse(err, SBX_EFORBIDDEN, verb, shown, sbx_err_system(error));
   case ENOSPC:
   case EDQUOT:
-    return refuse(err, SBX_EQUOTA, verb, shown, strerror(error));
+    return refuse(err, SBX_EQUOTA, verb, shown, sbx_err_system(error));
   case ENOMEM:
     return sbx_err_set(err, SBX_ENOMEM, NULL);
   case ECANCELED:
     return sbx_err_set(err, SBX_ECANCELED, NULL);
   default:
-    return refuse(err, SBX_EPROVIDER, verb, shown, strerror(error));
+    return refuse(err, SBX_EPROVIDER, verb, shown, sbx_err_system(error));
   }
 }
 

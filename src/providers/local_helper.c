@@ -38,7 +38,7 @@ int sbx__local_sys_fail(sbx_err *err, const char *what, int error) {
   int code = error == ENOMEM                      ? SBX_ENOMEM
              : error == ENOSPC || error == EDQUOT ? SBX_EQUOTA
                                                   : SBX_EPROVIDER;
-  return sbx_err_set(err, code, "cannot %s: %s", what, strerror(error));
+  return sbx_err_set(err, code, "cannot %s: %s", what, sbx_err_system(error));
 }
 
 void sbx__helper_init(sbx__helper *helper) {
@@ -143,7 +143,7 @@ int sbx__helper_start(sbx__helper *helper, const sbx_session *session, sbx_err *
     helper->pid = 0;
     if (error == ENOENT || error == EACCES || error == ENOEXEC || error == ENOTDIR)
       return sbx_err_set(err, SBX_EBINARY, "cannot run the helper program %s: %s", program,
-                         strerror(error));
+                         sbx_err_system(error));
     return sbx__local_sys_fail(err, "start the helper program", error);
   }
   helper->fd = pair[0];

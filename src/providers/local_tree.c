@@ -140,6 +140,6 @@ int sbx_local_fs_remove(const sbx_local_root *root, int parent, const char *name
     return SBX_OK;
   sbx_err_set(err, SBX_EPROVIDER, "cannot remove the workspace %s: ", root->path);
   sbx_err_append_remote(err, sbx_slice_str(failed));
-  sbx_err_append(err, ": %s", strerror(error));
+  sbx_err_append(err, ": %s", sbx_err_system(error));
   return SBX_EPROVIDER;
 }

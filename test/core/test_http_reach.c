@@ -7,6 +7,7 @@
 
 #include <dlfcn.h>
 #include <spawn.h>
+#include <sys/resource.h>
 #include <sys/wait.h>
 #include <unistd.h>
 
@@ -216,6 +217,35 @@ static void test_extra_certificates_keep_the_default(void **state) {
     certificates++;
   assert_true(certificates > 2);
   assert_false(trust.exclusive);
+  curl->easy_cleanup(easy);
+  sbx_trust_deinit(&trust);
+}
+
+/* What cannot be read for the lack of a descriptor is read by the next request. */
+static void test_certificates_without_descriptors(void **state) {
+  (void)state;
+  const sbx_curl *curl = NULL;
+  sbx_trust trust;
+  sbx_err err;
+  struct rlimit old, none;
+  if (getenv("SBX_VALGRIND") != NULL)
+    skip(); /* it keeps a limit of its own */
+  assert_int_equal(sbx_curl_get(&curl, NULL), SBX_OK);
+  CURL *easy = curl->easy_init();
+  assert_int_equal(sbx_trust_init(&trust, sbx_slice_of(NULL, 0), NULL), SBX_OK);
+  setenv("NODE_EXTRA_CA_CERTS", server.ca, 1);
+  assert_int_equal(getrlimit(RLIMIT_NOFILE, &old), 0);
+  none = old;
+  none.rlim_cur = 0;
+  assert_int_equal(setrlimit(RLIMIT_NOFILE, &none), 0);
+  int code = sbx_trust_apply(&trust, curl, easy, &err);
+  assert_int_equal(setrlimit(RLIMIT_NOFILE, &old), 0);
+  assert_int_equal(code, SBX_ENET);
+  assert_non_null(strstr(err.message, "open files"));
+  assert_int_equal(sbx_trust_apply(&trust, curl, easy, &err), SBX_OK);
+  unsetenv("NODE_EXTRA_CA_CERTS");
+  assert_true(trust.pem.len > 0);
+  assert_false(trust.extra_unreadable);
   curl->easy_cleanup(easy);
   sbx_trust_deinit(&trust);
 }
@@ -451,6 +481,7 @@ int main(int argc, char **argv) {
       HTTP_TEST(test_untrusted_certificates),
       HTTP_TEST(test_ca_by_environment),
       HTTP_TEST(test_extra_certificates_keep_the_default),
+      HTTP_TEST(test_certificates_without_descriptors),
       HTTP_TEST(test_bad_ca_option),
       HTTP_TEST(test_https_proxy_by_environment),
       HTTP_TEST(test_http_proxy_by_environment),
