@@ -5,7 +5,7 @@
 //
 // Invariant: at most one start, one close and one resume run at a time, and whatever was made stays
 // known (in #workspace or #leftovers) until its removal has succeeded.
-import { SandboxError, pathTraversal } from "./errors.js";
+import { SandboxError, lazily, pathTraversal } from "./errors.js";
 import {
   asyncDispose,
   checkBase64,
@@ -337,7 +337,7 @@ async function untilAborted(options, where, begin) {
 }
 
 /** Loaded at the first start: each module costs every import of the package its share. */
-const workspaces = () => import("./workspace.js");
+const workspaces = lazily("workspace.js", () => import("./workspace.js"));
 
 /**
  * Checks the backend and its options; returns the id of its provider, and what makes its workspaces.

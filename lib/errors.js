@@ -145,6 +145,45 @@ export function detailsOf(error) {
 }
 
 /**
+ * The error to throw when `error` says that no more files can be opened, which passes; else undefined.
+ *
+ * @param {unknown} error
+ */
+export function tooManyFiles(error) {
+  if (!/\b(EMFILE|ENFILE)\b|too many open files/i.test(wordsOf(error))) return undefined;
+  return new SandboxError(
+    "cloudsandbox cannot load a part of itself: too many open files; " +
+      "close sandboxes and files that are not needed, or raise the limit (ulimit -n), and try again",
+    { code: "ERR_SANDBOX_PROVIDER", retryable: true, cause: error },
+  );
+}
+
+/**
+ * A module of this folder that is loaded at its first use. Node keeps a failed import for good: when files
+ * could not be opened, the next use asks for the module under another address.
+ *
+ * @template T
+ * @param {string} name
+ * @param {() => Promise<T>} load with a literal path, so that bundlers see it
+ * @returns {() => Promise<T>}
+ */
+export function lazily(name, load) {
+  let failures = 0;
+  return async () => {
+    try {
+      return await load();
+    } catch (error) {
+      const passing = tooManyFiles(error);
+      if (!passing) throw error;
+      failures += 1;
+      const { href } = new URL(`${name}?${failures}`, import.meta.url);
+      load = () => import(href);
+      throw passing;
+    }
+  };
+}
+
+/**
  * The error of a path that leads out of a workspace.
  *
  * @param {string} target

@@ -1,5 +1,5 @@
 // Finds and loads the native addon, at the first construction of a sandbox and never at import.
-import { SandboxError } from "./errors.js";
+import { SandboxError, tooManyFiles } from "./errors.js";
 
 const { fileURLToPath } = process.getBuiltinModule("node:url");
 
@@ -65,7 +65,7 @@ let loaded;
  * The addon.
  *
  * @returns {NativeModule}
- * @throws {SandboxError} ERR_SANDBOX_MISSING_BINARY, ERR_SANDBOX_UNSUPPORTED
+ * @throws {SandboxError} ERR_SANDBOX_MISSING_BINARY, ERR_SANDBOX_UNSUPPORTED, ERR_SANDBOX_PROVIDER
  */
 export function native() {
   loaded ??= load();
@@ -83,13 +83,15 @@ function load() {
   const require = process.getBuiltinModule("node:module").createRequire(import.meta.url);
   /** @type {NativeModule} */
   let module;
+  /** @type {string} */
+  let version;
   try {
-    // A literal path, so that bundlers see it.
+    // Literal paths, so that bundlers see them.
+    ({ version } = require("../package.json"));
     module = require("../build/Release/cloudsandbox.node");
   } catch (error) {
-    throw missingBinary(/** @type {NodeJS.ErrnoException} */ (error));
+    throw tooManyFiles(error) ?? missingBinary(/** @type {NodeJS.ErrnoException} */ (error));
   }
-  const { version } = require("../package.json");
   if (module.version !== version) {
     throw missingBinary(new Error(`the binary is of version ${module.version}, the package ${version}`));
   }

@@ -2,7 +2,7 @@
 // seeded from the manifest before the first call, and again before the next call after a loss.
 //
 // Invariant: no call runs in a workspace that is not seeded; who waits for seeding shares one attempt.
-import { PathSecurityError, SandboxError, detailsOf, pathTraversal } from "./errors.js";
+import { PathSecurityError, SandboxError, detailsOf, lazily, pathTraversal } from "./errors.js";
 import { LocalSandbox } from "./local.js";
 import { checkNames, checkSignal, checkString, invalid, reading } from "./options.js";
 import { EXEC_OPTIONS, execWithin, signalIn, unlessAborted, watch } from "./sandbox.js";
@@ -33,6 +33,9 @@ const EXEC_ONLY = {
   names: EXEC_OPTIONS,
   words: "exec() of a LocalSandbox takes it, and SandboxAgent has no exec()",
 };
+
+/** Few agents clone: each module costs every import of the package its share. */
+const repositories = lazily("repository.js", () => import("./repository.js"));
 
 class Workspace {
   /** @type {Promise<void> | undefined} */
@@ -275,8 +278,7 @@ export class LocalWorkspace extends Workspace {
   /** @param {{ repo: string, path: string, ref?: string }} clone @param {number} index */
   async #clone({ repo, path: target, ref }, index) {
     const directory = await insideWorkspace(/** @type {string} */ (this.#open().sandboxId), target);
-    // Loaded here, for few agents clone: each module costs every import of the package its share.
-    const { repositoryWords } = await import("./repository.js");
+    const { repositoryWords } = await repositories();
     const { shown, hide } = repositoryWords(repo);
     const name = `gitClones[${index}]${shown && ` (${shown})`}`;
     await this.#git(`clone of ${name}`, ["clone", "--", repo, directory], hide);
