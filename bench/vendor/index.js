@@ -96,7 +96,7 @@ async function commands(service, url, bounds) {
 
 /** @param {string} url */
 async function files(url) {
-  const times = await measureBoth("e2b", url, "files", 5);
+  const times = await measureBoth("e2b", url, "files", 15);
   const pick = (/** @type {Side} */ side, /** @type {string} */ key) => median(times[side].flatMap((result) => result[key]));
   row("64 MiB file, read", pick("ours", "read"), pick("sdk", "read"), ms, "8x faster", faster);
   row("64 MiB file, write", pick("ours", "write"), pick("sdk", "write"), ms, "8x faster", faster);
