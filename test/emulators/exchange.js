@@ -257,11 +257,13 @@ export class Exchange {
    * @param {string} [outcome]
    */
   async halt(how, outcome = `fault: ${typeof how === "string" ? how : `rst ${how.rst}`}`) {
-    if (this.#halted || this.record.outcome !== "pending") return;
+    if (this.#halted || this.record.outcome !== "pending" || this.res.writableFinished) return;
     this.#halted = true;
     this.record.outcome = outcome;
     await this.#flushed();
     this.#abort.abort();
+    // A reply that was completed meanwhile: its connection may carry the next request already.
+    if (this.res.writableFinished) return;
     if (how === "hang") return;
     if (how === "end") {
       // A reply with a promised length can only be ended early by closing the connection.
