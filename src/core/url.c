@@ -252,8 +252,7 @@ static const char *proxy_fault(sbx_slice text) {
   }
   if (!is_proxy_host(text) || !is_url_text(path, true))
     return "it must be [scheme://][user:password@]host[:port], with '/', '?', '#' and '@' of a "
-           "password "
-           "percent-encoded";
+           "password percent-encoded";
   return NULL;
 }
 
