@@ -15,7 +15,8 @@ CFLAGS := -std=c17 -g -O1 -fno-omit-frame-pointer -fvisibility=hidden -fstack-pr
 SANITIZE := -fsanitize=address,undefined -fno-sanitize-recover=all
 LIBS := -lcjson -luv -ldl -lpthread
 
-CORE := $(wildcard src/core/*.c src/providers/*.c src/sandbox*.c)
+CORE := $(wildcard src/core/*.c src/sandbox/*.c src/providers/*.c src/providers/*/*.c) \
+        $(filter-out src/guard/main.c,$(wildcard src/guard/*.c))
 SUPPORT := $(wildcard test/core/support/*.c)
 TESTS := $(patsubst test/core/%.c,%,$(wildcard test/core/test_*.c))
 # As run: a program, and for some once more with an argument.
@@ -50,12 +51,13 @@ $(BUILD)/fuzz/fuzz_%: $(BUILD)/fuzz/test/fuzz/fuzz_%.o $(filter $(BUILD)/fuzz/sr
 
 # The helper process of the local provider; the tests find it through SBX_GUARD.
 # sbx_guard_scan looks for its children in another way, for systems that do not list them.
-GUARD := src/guard.c src/providers/local_open.c src/providers/local_remove.c
+GUARD := $(wildcard src/guard/*.c)
+GUARD_HEADERS := $(wildcard src/guard/*.h)
 guard: $(BUILD)/sbx_guard $(BUILD)/sbx_guard_scan
-$(BUILD)/sbx_guard: $(GUARD) src/guard.h src/providers/local_open.h
+$(BUILD)/sbx_guard: $(GUARD) $(GUARD_HEADERS)
 	@mkdir -p $(@D)
 	$(CC) $(CPPFLAGS) $(CFLAGS) -o $@ $(GUARD)
-$(BUILD)/sbx_guard_scan: $(GUARD) src/guard.h src/providers/local_open.h
+$(BUILD)/sbx_guard_scan: $(GUARD) $(GUARD_HEADERS)
 	@mkdir -p $(@D)
 	$(CC) $(CPPFLAGS) $(CFLAGS) -DSBX_TEST_PROC_SCAN -o $@ $(GUARD)
 
@@ -89,7 +91,7 @@ fuzz: $(FUZZERS:%=$(BUILD)/fuzz/%)
 
 # One file at a time: clang-tidy 14 misjudges va_list from the second file on.
 tidy:
-	@printf '%s\n' $(CORE) src/guard.c | xargs -n 1 -P 2 sh -c 'clang-tidy --quiet "$$0" -- $(CPPFLAGS) -std=c17 2>/dev/null'
+	@printf '%s\n' $(CORE) src/guard/main.c | xargs -n 1 -P 2 sh -c 'clang-tidy --quiet "$$0" -- $(CPPFLAGS) -std=c17 2>/dev/null'
 
 clean:
 	rm -rf $(BUILD)

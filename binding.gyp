@@ -26,7 +26,7 @@
     {
       "target_name": "sbx_guard",
       "type": "executable",
-      "sources": ["src/guard.c", "src/providers/local_open.c", "src/providers/local_remove.c"],
+      "sources": ["<!@(node scripts/sources.mjs guard)"],
       "include_dirs": ["src"]
     },
     {

@@ -12,14 +12,20 @@ function sources(folder, extension) {
     .map((name) => `${folder}/${name}`);
 }
 
-/** @type {Record<string, () => string[]>} */
+const guard = sources("src/guard", ".c");
+const providers = readdirSync(path.join(root, "src/providers"), { withFileTypes: true })
+  .filter((entry) => entry.isDirectory())
+  .map(({ name }) => `src/providers/${name}`);
+
+/** @type {Record<string, string[]>} */
 const parts = {
-  // guard.c is a program of its own.
-  core: () =>
-    [...sources("src/core", ".c"), ...sources("src/providers", ".c"), ...sources("src", ".c")].filter(
-      (name) => name !== "src/guard.c",
-    ),
-  binding: () => sources("src/binding", ".cc"),
+  core: [
+    ...["src/core", "src/sandbox", "src/providers", ...providers].flatMap((folder) => sources(folder, ".c")),
+    ...guard.filter((name) => !name.endsWith("/main.c")),
+  ],
+  // The helper program of the local provider; all but its main file is in the library, too.
+  guard,
+  binding: sources("src/binding", ".cc"),
 };
 
 const part = parts[process.argv[2] ?? ""];
@@ -27,4 +33,4 @@ if (!part) {
   console.error(`usage: node scripts/sources.mjs ${Object.keys(parts).join("|")}`);
   process.exit(1);
 }
-console.log(part().join("\n"));
+console.log(part.join("\n"));

@@ -1,7 +1,7 @@
-/* provider.h - the seam between the port's semantics (sandbox.c) and the wire (one file each).
+/* provider.h - the seam between the port's semantics (src/sandbox) and the wire (a folder each).
  *
  * A provider holds wire steps only. It never retries an exec, never decides what a timeout means,
- * never starts lazily: sandbox.c does that, once for all.
+ * never starts lazily: src/sandbox does that, once for all.
  *
  * Two objects: a `config` is what the user's options say (one per sbx_sandbox, immutable); a
  * `session` is one sandbox at the provider, from open to close. A lost sandbox is replaced by a new
@@ -10,8 +10,8 @@
  * Every function that returns an sbx_op starts an operation whose `done` is called once, from the
  * ready list; NULL means out of memory, and nothing was started. Arguments are copied. A session
  * outlives its ops, except when the loop ends. The deadline of the op that is returned belongs to
- * sandbox.c; a provider may set deadlines on what it runs below. An op that fails with SBX_ELOST
- * says that the sandbox is certainly gone; sandbox.c then does not probe. */
+ * src/sandbox; a provider may set deadlines on what it runs below. An op that fails with SBX_ELOST
+ * says that the sandbox is certainly gone; src/sandbox then does not probe. */
 #ifndef SBX_PROVIDER_H
 #define SBX_PROVIDER_H
 
@@ -104,7 +104,7 @@ typedef struct sbx_provider {
    * borrowed for the call; `out` and `status` live until the op is done. A kind of command that
    * this sandbox cannot run is an error of the op, with `status->started` false. The op finishes
    * when the command has ended and its output is complete. abort(SBX_ECANCELED) drops the
-   * connection and finishes soon, whatever the command does: sandbox.c uses it after kill had its
+   * connection and finishes soon, whatever the command does: src/sandbox uses it after kill had its
    * chance. */
   sbx_op *(*exec)(sbx_session *session, const sbx_exec_spec *spec, sbx_output *out,
                   sbx_exec_status *status, sbx_op_done done, void *arg);

@@ -11,7 +11,7 @@
 static const sbx_provider *const providers[] = {&sbx_local_provider, &sbx_e2b_provider,
                                                 &sbx_daytona_provider};
 
-/* What sandbox.c reads itself. */
+/* What src/sandbox reads itself. */
 static const char *const common_names[] = {"defaultTimeoutMs", "startTimeoutMs", "onLost", NULL};
 
 const sbx_provider *sbx_provider_find(const char *id) {

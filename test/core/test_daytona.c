@@ -1,6 +1,6 @@
 /* Tests of the Daytona provider's parts that need no server: options, the text that runs a command,
  * sending it without memory, and reading its report. */
-#include "providers/daytona.h"
+#include "providers/daytona/daytona.h"
 
 #include "core/enc.h"
 #include "support/config_test.h"

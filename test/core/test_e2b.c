@@ -1,6 +1,6 @@
 /* Tests of what in the E2B provider needs no server: options, answers, addresses, the line at a
  * command's end, requests, and the interpreter's lines. */
-#include "providers/e2b.h"
+#include "providers/e2b/e2b.h"
 
 #include "core/err.h"
 #include "support/config_test.h"

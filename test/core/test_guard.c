@@ -2,7 +2,7 @@
  *
  * A command's processes inherit its stdin, which here is the write end of a pipe: the pipe's end
  * tells the test that not one of them is left, however they left their session. */
-#include "guard.h"
+#include "guard/protocol.h"
 
 #include <errno.h>
 #include <fcntl.h>

@@ -1,7 +1,7 @@
 /* Tests of the local provider's files: what is refused, what is followed, what is removed.
  *
  * Each test runs twice: with openat2() and with the walk that replaces it. */
-#include "providers/local_fs.h"
+#include "providers/local/fs.h"
 
 #include "core/alloc.h"
 

@@ -1,6 +1,6 @@
 /* Tests of what providers share that are reached over HTTP: what is asked again, when, and for how
  * long. The replies are made here; nothing is sent. */
-#include "providers/remote.h"
+#include "providers/remote/remote.h"
 
 #include "core/err.h"
 #include "support/loop_fixture.h"

@@ -5,7 +5,7 @@
 #ifndef SBX_TEST_FAKE_PROVIDER_H
 #define SBX_TEST_FAKE_PROVIDER_H
 
-#include "sandbox.h"
+#include "sandbox/sandbox.h"
 
 typedef enum fake_verb {
   FAKE_OPEN,

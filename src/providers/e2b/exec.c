@@ -1,0 +1,270 @@
+/* exec.c - one command: uploads, the process, the end of its tree.
+ *
+ *   uploads of stdin and of long text, if any --> process --> finish
+ *                                                    \--> kill of the tree --> finish
+ *
+ * Two things tell how a command has ended: the process service's end event, and the line that our
+ * wrapper writes into both streams. The line comes also when something in the background keeps the
+ * streams open; then what follows it is waited for no longer than a moment.
+ *
+ * Invariant: the start request is sent at most once. */
+#include "providers/e2b/e2b.h"
+
+#include "core/err.h"
+#include "core/rand.h"
+
+enum { DRAIN_MS = 500 }; /* for what a stream still holds when the command has ended */
+
+typedef struct exec_op exec_op;
+
+/* One of the two streams, on its way to the output. */
+typedef struct stream_end {
+  exec_op *exec;
+  sbx_stream stream;
+  sbx__e2b_trailer trailer;
+} stream_end;
+
+struct exec_op {
+  sbx_steps steps; /* it waits for the process, or for the kill */
+  sbx_op *uploads[2];
+  sbx__e2b_command command;
+  char token[SBX__E2B_TOKEN_LEN + 1];
+  sbx_output *out;
+  sbx_exec_status *status;
+  stream_end streams[2]; /* by sbx_stream */
+  uint64_t limit_ms;
+  uint64_t started_at_ms;
+  sbx_timer drain;
+  bool began;      /* the sandbox's life knows of it */
+  bool killed;     /* somebody kills the tree already */
+  sbx_op **killer; /* where that keeps this op */
+};
+
+/* ---- the end -------------------------------------------------------------------------------- */
+
+/* The wrapper would have removed them. As far as it goes: what is still on its way to the sandbox
+ * stays there. */
+static void remove_uploads(exec_op *x) {
+  if (x->status->started || sbx_loop_is_closing(x->steps.op.loop))
+    return;
+  for (size_t i = 0; i < 2; i++) {
+    if (x->command.uploads[i].path[0] != '\0')
+      sbx__e2b_remove_file(x->steps.session, x->command.uploads[i].path);
+  }
+}
+
+static void let_go(sbx_steps *steps) {
+  exec_op *x = (exec_op *)(void *)steps;
+  sbx_timer_stop(&x->drain);
+  if (x->killer != NULL)
+    *x->killer = NULL;
+  x->killer = NULL;
+  if (x->began)
+    sbx__e2b_life_leave(x->steps.session);
+  x->began = false;
+  for (size_t i = 0; i < 2; i++)
+    sbx_op_drop(&x->uploads[i], SBX_ECANCELED);
+  remove_uploads(x);
+}
+
+static bool is_running(const exec_op *x) {
+  return x->started_at_ms != 0 && !x->status->limit_kept && x->steps.request != NULL;
+}
+
+static void on_ending(sbx_steps *steps, int reason) {
+  exec_op *x = (exec_op *)(void *)steps;
+  if (!is_running(x))
+    return;
+  sbx_op *running = steps->request;
+  sbx_op_drop(&steps->request, reason);
+  x->status->started = sbx__e2b_process_end(running)->may_have_run;
+}
+
+static void release(sbx_steps *steps) {
+  sbx__e2b_command_free(&((exec_op *)(void *)steps)->command);
+}
+
+/* ---- how it ended --------------------------------------------------------------------------- */
+
+static bool both_lines_came(const exec_op *x) {
+  return x->streams[0].trailer.found && x->streams[1].trailer.found;
+}
+
+static void on_tree_killed(sbx_op *op, void *arg) {
+  exec_op *x = arg;
+  x->steps.request = NULL;
+  x->status->tree_gone = op->err.code == SBX_OK;
+  sbx_steps_finish(&x->steps, NULL);
+}
+
+/* The service has ended the process that it knows, or only its stream; not what that had started.
+ */
+static void end_tree(exec_op *x, int64_t pid) {
+  x->status->limit_kept = true;
+  x->killed = true;
+  sbx_steps_wait_for(&x->steps,
+                     sbx__e2b_kill_tree(x->steps.session, x->token, pid, on_tree_killed, x));
+}
+
+static void take_end(exec_op *x, const sbx__e2b_end *end) {
+  sbx_exec_status *status = x->status;
+  if (end->ended && !end->exited) {
+    status->outcome = SBX_SIGNALLED;
+    status->signal_number = end->signal_number;
+    status->signal_name = end->signal_name;
+  } else if (end->ended || both_lines_came(x)) {
+    status->exit_code = end->ended ? end->exit_code : x->streams[0].trailer.exit_code;
+  } else { /* its tree was killed */
+    status->outcome = SBX_SIGNALLED;
+    status->signal_number = 9;
+    status->signal_name = "SIGKILL";
+  }
+  sbx_steps_finish(&x->steps, NULL);
+}
+
+/* Killed before it was started. */
+static void end_unstarted(exec_op *x) {
+  static const sbx__e2b_end nothing;
+  take_end(x, &nothing);
+}
+
+static bool ended_by_limit(const exec_op *x, const sbx__e2b_end *end) {
+  bool passed = x->limit_ms != SBX_NO_TIMEOUT && sbx_now_ms() - x->started_at_ms >= x->limit_ms;
+  return end->limit_passed ||
+         (passed && !x->killed && end->ended && !end->exited && end->signal_number == 9);
+}
+
+static void on_process_done(sbx_op *op, void *arg) {
+  exec_op *x = arg;
+  const sbx__e2b_end *end = sbx__e2b_process_end(op);
+  x->steps.request = NULL;
+  x->status->started = end->may_have_run;
+  sbx__e2b_trailer_end(&x->streams[0].trailer);
+  sbx__e2b_trailer_end(&x->streams[1].trailer);
+  if (ended_by_limit(x, end) && !x->status->tree_gone)
+    end_tree(x, end->pid);
+  else if (end->ended || both_lines_came(x) || x->status->tree_gone)
+    take_end(x, end);
+  else
+    sbx_steps_finish(&x->steps, &op->err);
+}
+
+/* ---- output --------------------------------------------------------------------------------- */
+
+static void on_clean_bytes(void *arg, sbx_slice bytes) {
+  stream_end *s = arg;
+  /* Out of memory loses the bytes, which are then counted as dropped. */
+  sbx_output_add(s->exec->out, s->stream, bytes);
+}
+
+static void on_output(void *arg, sbx_stream stream, sbx_slice bytes) {
+  exec_op *x = arg;
+  sbx__e2b_trailer_feed(&x->streams[stream].trailer, bytes);
+  if (both_lines_came(x) && !x->drain.armed && !x->steps.op.finished)
+    sbx_timer_start(&x->drain, DRAIN_MS);
+}
+
+static void on_drain(sbx_timer *timer) {
+  exec_op *x = (exec_op *)(void *)((char *)timer - offsetof(exec_op, drain));
+  if (is_running(x))
+    sbx__e2b_process_leave(x->steps.request);
+  else if (x->started_at_ms == 0)
+    end_unstarted(x);
+}
+
+/* ---- start ---------------------------------------------------------------------------------- */
+
+static void run(exec_op *x) {
+  sbx_session *session = x->steps.session;
+  sbx__e2b_process_spec spec = {
+      .request = &x->command.request, .limit_ms = x->limit_ms, .on_output = on_output};
+  x->started_at_ms = sbx_now_ms();
+  sbx__e2b_life_enter(session, x->limit_ms);
+  x->began = true;
+  sbx_steps_wait_for(&x->steps, sbx__e2b_process(session, &spec, on_process_done, x));
+}
+
+static void on_uploaded(sbx_op *op, void *arg) {
+  exec_op *x = arg;
+  for (size_t i = 0; i < 2; i++) {
+    if (x->uploads[i] == op)
+      x->uploads[i] = NULL;
+  }
+  if (x->steps.op.finished)
+    return;
+  if (op->err.code != SBX_OK)
+    sbx_steps_finish(&x->steps, &op->err);
+  else if (x->killed)
+    end_unstarted(x);
+  else if (x->uploads[0] == NULL && x->uploads[1] == NULL)
+    run(x);
+}
+
+/* The bytes to upload are the caller's, so all uploads begin now. */
+static int upload(exec_op *x, sbx_err *err) {
+  bool any = false;
+  for (size_t i = 0; i < 2; i++) {
+    const sbx__e2b_upload *file = &x->command.uploads[i];
+    if (file->path[0] == '\0')
+      continue;
+    x->uploads[i] = sbx__e2b_upload_file(x->steps.session, file, on_uploaded, x);
+    if (x->uploads[i] == NULL)
+      return sbx_err_set(err, SBX_ENOMEM, NULL);
+    any = true;
+  }
+  if (!any)
+    run(x);
+  return SBX_OK;
+}
+
+sbx_op *sbx__e2b_exec(sbx_session *session, const sbx_exec_spec *spec, sbx_output *out,
+                      sbx_exec_status *status, sbx_op_done done, void *arg) {
+  sbx_err err;
+  exec_op *x = sbx_steps_new(sizeof *x, session, session->config->loop, done, arg);
+  if (x == NULL)
+    return NULL;
+  x->steps.ending = on_ending;
+  x->steps.let_go = let_go;
+  x->steps.release = release;
+  x->out = out;
+  x->status = status;
+  x->limit_ms = spec->timeout_ms;
+  sbx_timer_init(&x->drain, session->config->loop, on_drain);
+  for (size_t i = 0; i < 2; i++) {
+    x->streams[i] = (stream_end){.exec = x, .stream = (sbx_stream)i};
+    x->streams[i].trailer.token = x->token;
+    x->streams[i].trailer.fn = on_clean_bytes;
+    x->streams[i].trailer.arg = &x->streams[i];
+  }
+  int rc = sbx_random_hex(x->token, SBX__E2B_TOKEN_LEN, &err);
+  if (rc == SBX_OK)
+    rc = sbx__e2b_command_make(&x->command, spec, x->token, &err);
+  if (rc == SBX_OK)
+    rc = upload(x, &err);
+  if (rc != SBX_OK)
+    sbx_steps_finish(&x->steps, &err);
+  return &x->steps.op;
+}
+
+/* ---- the killer's side ---------------------------------------------------------------------- */
+
+const char *sbx__e2b_exec_begin_kill(sbx_op *op, sbx_op **killer, int64_t *pid) {
+  exec_op *x = (exec_op *)(void *)op;
+  *pid = x->started_at_ms == 0 ? -1 : 0;
+  if (is_running(x))
+    *pid = sbx__e2b_process_end(x->steps.request)->pid;
+  x->killed = true;
+  x->killer = killer;
+  return x->token;
+}
+
+void sbx__e2b_exec_tree_gone(sbx_op *op) {
+  exec_op *x = (exec_op *)(void *)op;
+  x->status->tree_gone = true;
+  if (!x->drain.armed)
+    sbx_timer_start(&x->drain, DRAIN_MS);
+}
+
+void sbx__e2b_exec_end_kill(sbx_op *op) {
+  ((exec_op *)(void *)op)->killer = NULL;
+}

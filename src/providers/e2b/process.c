@@ -1,0 +1,328 @@
+/* process.c - one process from its start event to its end, as the process service streams it.
+ *
+ * The reply is a stream of envelopes: the start, output, signs of life, the end of the process, and
+ * an end of the stream that may hold an error.
+ *
+ * Invariant: the end of a process is what an end event says. The end of the stream without one is
+ * an error, whatever came before; an end event, and an error that the stream tells at its end,
+ * stand, whatever comes after them. */
+#include "providers/e2b/e2b.h"
+
+#include "core/alloc.h"
+#include "core/enc.h"
+#include "core/envelope.h"
+#include "core/err.h"
+
+#include <string.h>
+
+enum {
+  MAX_REQUEST = 64 * 1024 * 1024,
+  MAX_EVENT = 4 * 1024 * 1024, /* the service sends 44 KiB at most */
+  SILENCE_MS = 120 * 1000,     /* a living stream gives a sign every 50 s */
+  AFTER_END_MS = 1000,         /* for the connection's end after the last that matters */
+};
+
+typedef struct process {
+  sbx_steps steps;
+  sbx__e2b_end end;
+  uint64_t limit_ms; /* 0: none */
+  void (*on_output)(void *arg, sbx_stream stream, sbx_slice bytes);
+  sbx_envelope envelope;
+  sbx_buf bytes;   /* decoded output */
+  sbx_timer timer; /* of silence */
+  bool said_end;   /* the stream has told its end: no more is to come */
+  sbx_err refusal; /* what that says */
+} process;
+
+static process *process_of(sbx_steps *steps) {
+  return (process *)(void *)steps;
+}
+
+/* ---- the end of the op ---------------------------------------------------------------------- */
+
+static void let_go(sbx_steps *steps) {
+  sbx_timer_stop(&process_of(steps)->timer);
+}
+
+/* Closes the stream; nothing of it comes any more. */
+static void drop_stream(process *p) {
+  sbx_op *http = p->steps.request;
+  sbx_op_drop(&p->steps.request, SBX_ECANCELED);
+  if (http != NULL)
+    p->end.may_have_run = p->end.may_have_run || sbx_http_of(http)->sent_maybe;
+}
+
+static void on_ending(sbx_steps *steps, int reason) {
+  (void)reason;
+  drop_stream(process_of(steps));
+}
+
+static void release(sbx_steps *steps) {
+  process *p = process_of(steps);
+  sbx_envelope_deinit(&p->envelope);
+  sbx_buf_deinit(&p->bytes);
+}
+
+static void fail(process *p, const sbx_err *err) {
+  drop_stream(p);
+  sbx_steps_finish(&p->steps, err);
+}
+
+/* ---- events --------------------------------------------------------------------------------- */
+
+static int broken(sbx_err *err, const char *what) {
+  return sbx_err_set(err, SBX_EPROTO, "e2b: the command's stream makes no sense: %s", what);
+}
+
+/* As Go names them. */
+static const struct {
+  const char *text;
+  const char *name;
+  int number;
+} signals[] = {
+    {"hangup", "SIGHUP", 1},
+    {"interrupt", "SIGINT", 2},
+    {"quit", "SIGQUIT", 3},
+    {"illegal instruction", "SIGILL", 4},
+    {"trace/breakpoint trap", "SIGTRAP", 5},
+    {"aborted", "SIGABRT", 6},
+    {"bus error", "SIGBUS", 7},
+    {"floating point exception", "SIGFPE", 8},
+    {"killed", "SIGKILL", 9},
+    {"user defined signal 1", "SIGUSR1", 10},
+    {"segmentation fault", "SIGSEGV", 11},
+    {"user defined signal 2", "SIGUSR2", 12},
+    {"broken pipe", "SIGPIPE", 13},
+    {"alarm clock", "SIGALRM", 14},
+    {"terminated", "SIGTERM", 15},
+};
+
+/* "signal: killed", perhaps with " (core dumped)". */
+static void read_signal(sbx__e2b_end *end, sbx_slice status) {
+  status = sbx_slice_skip(status, strlen("signal: "));
+  for (size_t i = 0; i < sizeof signals / sizeof *signals; i++) {
+    if (!sbx_slice_starts_with(status, sbx_slice_str(signals[i].text)))
+      continue;
+    end->signal_number = signals[i].number;
+    end->signal_name = signals[i].name;
+    return;
+  }
+}
+
+/* What is zero or false is left out of the message. */
+static int take_end(process *p, const sbx_json *event, sbx_err *err) {
+  sbx__e2b_end *end = &p->end;
+  sbx_slice status = {NULL, 0};
+  bool exited = false;
+  int64_t code = 0;
+  sbx_json_bool(sbx_json_get(event, "exited"), &exited);
+  sbx_json_string(sbx_json_get(event, "status"), &status);
+  const sbx_json *v = sbx_json_get(event, "exitCode");
+  if (v != NULL && !sbx_json_int_or_text(v, INT32_MIN, INT32_MAX, &code))
+    return broken(err, "the exit code is no number");
+  exited = exited || sbx_slice_starts_with(status, sbx_slice_str("exit status "));
+  bool signalled = sbx_slice_starts_with(status, sbx_slice_str("signal: ")) || code < 0;
+  if (exited ? code < 0 || code > 255 : !signalled)
+    return broken(err, "it does not say how the command ended");
+  end->ended = true;
+  end->exited = exited;
+  end->exit_code = (int)code;
+  if (!exited && status.len > 0)
+    read_signal(end, status);
+  sbx_timer_start(&p->timer, AFTER_END_MS);
+  return SBX_OK;
+}
+
+static int take_data(process *p, const sbx_json *data, sbx_err *err) {
+  sbx_slice text;
+  bool is_stdout = sbx_json_string(sbx_json_get(data, "stdout"), &text);
+  if (!is_stdout && !sbx_json_string(sbx_json_get(data, "stderr"), &text))
+    return SBX_OK; /* of a kind that we did not ask for */
+  sbx_buf_truncate(&p->bytes, 0);
+  int rc = sbx_base64_decode(&p->bytes, text);
+  if (rc == SBX_EINVAL)
+    return broken(err, "output is not base64");
+  if (rc != SBX_OK)
+    return sbx_err_set(err, rc, NULL);
+  if (p->on_output != NULL && p->bytes.len > 0)
+    p->on_output(p->steps.op.arg, is_stdout ? SBX_STDOUT : SBX_STDERR, sbx_buf_slice(&p->bytes));
+  return SBX_OK;
+}
+
+static int take_event(process *p, const sbx_json *event, sbx_err *err) {
+  const sbx_json *start = sbx_json_get(event, "start");
+  const sbx_json *data = sbx_json_get(event, "data");
+  const sbx_json *end = sbx_json_get(event, "end");
+  p->end.may_have_run = true;
+  if (start != NULL)
+    sbx_json_int_or_text(sbx_json_get(start, "pid"), 1, UINT32_MAX, &p->end.pid);
+  if (data != NULL)
+    return take_data(p, data, err);
+  return end != NULL ? take_end(p, end, err) : SBX_OK;
+}
+
+/* ---- the end of the stream ------------------------------------------------------------------ */
+
+typedef struct refusal {
+  const char *name;
+  int code;
+  bool ran; /* said before the start, the process may run all the same */
+} refusal;
+
+static const refusal refusals[] = {
+    {"invalid_argument", SBX_EINVAL, false},       {"out_of_range", SBX_EINVAL, false},
+    {"not_found", SBX_ENOTFOUND, false},           {"already_exists", SBX_ECONFLICT, false},
+    {"failed_precondition", SBX_ECONFLICT, false}, {"aborted", SBX_ECONFLICT, true},
+    {"unauthenticated", SBX_EAUTH, false},         {"permission_denied", SBX_EFORBIDDEN, false},
+    {"resource_exhausted", SBX_ERATE, false},      {"unimplemented", SBX_EUNSUPPORTED, false},
+    {"deadline_exceeded", SBX_ETIMEOUT, true},
+};
+
+static int take_stream_end(process *p, const sbx_json *root, sbx_err *err) {
+  const sbx_json *error = sbx_json_get(root, "error");
+  refusal what = {"", SBX_EPROVIDER, true};
+  sbx_slice name = {NULL, 0}, message = {NULL, 0};
+  if (!sbx_json_is_object(root))
+    return broken(err, "its end is no object");
+  p->said_end = true;
+  sbx_timer_start(&p->timer, AFTER_END_MS);
+  if (error == NULL)
+    return SBX_OK;
+  sbx_json_string(sbx_json_get(error, "code"), &name);
+  sbx_json_string(sbx_json_get(error, "message"), &message);
+  for (size_t i = 0; i < sizeof refusals / sizeof *refusals; i++) {
+    if (sbx_slice_eq_str(name, refusals[i].name))
+      what = refusals[i];
+  }
+  p->end.may_have_run = p->end.may_have_run || what.ran;
+  p->end.limit_passed = what.code == SBX_ETIMEOUT && p->limit_ms > 0;
+  sbx_err_set(&p->refusal, what.code, "e2b: command: ");
+  sbx_err_append_remote(&p->refusal, name.len > 0 ? name : sbx_slice_str("unknown error"));
+  sbx_err_append(&p->refusal, ": ");
+  sbx_err_append_remote(&p->refusal, message);
+  if (what.code == SBX_EINVAL && sbx_slice_starts_with(message, sbx_slice_str("cwd ")))
+    sbx_err_append(&p->refusal, SBX__CWD_ADVICE);
+  return SBX_OK;
+}
+
+static int on_envelope(void *arg, bool is_end, sbx_slice payload, sbx_err *err) {
+  process *p = arg;
+  sbx_json_doc *doc = NULL;
+  int rc = sbx_json_parse(&doc, payload, err);
+  if (rc == SBX_EPROTO)
+    return broken(err, "a message is not JSON");
+  if (rc != SBX_OK)
+    return rc;
+  const sbx_json *root = sbx_json_root(doc);
+  rc = is_end ? take_stream_end(p, root, err) : take_event(p, sbx_json_get(root, "event"), err);
+  sbx_json_free(doc, false);
+  return rc;
+}
+
+/* ---- the exchange --------------------------------------------------------------------------- */
+
+/* Inside libcurl: what goes on from here to the user waits for the ready list there. */
+static int on_bytes(void *arg, sbx_slice bytes, sbx_err *err) {
+  process *p = arg;
+  if (!p->end.ended && !p->said_end)
+    sbx_timer_start(&p->timer, SILENCE_MS);
+  int rc = sbx_envelope_feed(&p->envelope, bytes, err);
+  return rc == SBX_ETOOBIG ? broken(err, "a message is too long") : rc;
+}
+
+/* Only a service inside of the sandbox, or what stands before it, answers with a status. */
+static bool may_have_run(const sbx_http *http, const sbx_err *err) {
+  return http->status >= 500 && !err->no_effect;
+}
+
+/* As the stream said it. */
+static void finish_as_told(process *p) {
+  sbx_err err;
+  if (p->end.ended) {
+    sbx_steps_finish(&p->steps, NULL);
+  } else if (p->refusal.code != SBX_OK) {
+    sbx_steps_finish(&p->steps, &p->refusal);
+  } else {
+    p->end.may_have_run = true;
+    if (sbx_envelope_finish(&p->envelope, &err) == SBX_OK)
+      broken(&err, "it does not say how the command ended");
+    sbx_steps_finish(&p->steps, &err);
+  }
+}
+
+static void on_stream_end(sbx_steps *steps, sbx_http *reply) {
+  process *p = process_of(steps);
+  sbx_err err;
+  bool told = p->end.ended || p->said_end;
+  if (reply->op.err.code != SBX_OK && !told) {
+    p->end.may_have_run = p->end.may_have_run || reply->sent_maybe;
+    sbx_steps_finish(&p->steps, &reply->op.err);
+  } else if (reply->status != 200 && !told) {
+    sbx__e2b_sandbox_error(p->steps.session, reply, "command", &err);
+    p->end.may_have_run = may_have_run(reply, &err);
+    sbx_steps_finish(&p->steps, &err);
+  } else {
+    finish_as_told(p);
+  }
+}
+
+static void on_silence(sbx_timer *timer) {
+  process *p = (process *)(void *)((char *)timer - offsetof(process, timer));
+  sbx_err err;
+  if (p->end.ended || p->said_end) {
+    /* Nothing is taken back by what did not come any more. */
+    sbx_op_drop(&p->steps.request, SBX_ECANCELED);
+    finish_as_told(p);
+    return;
+  }
+  sbx_err_set(&err, SBX_ENET, "e2b: the command's stream gave no sign of life for %d s",
+              SILENCE_MS / 1000);
+  fail(p, &err);
+}
+
+static void send_request(process *p, const sbx__e2b_process_spec *spec) {
+  sbx_buf body;
+  sbx_buf_init(&body, MAX_REQUEST);
+  sbx_envelope_append(&body, 0, sbx_buf_slice(spec->request));
+  sbx__e2b_request request = {.http.method = "POST",
+                              .path = sbx_slice_str("/process.Process/Start"),
+                              .content_type = "application/connect+json",
+                              .http.take_body = &body,
+                              .http.timeout_ms = SBX_NO_TIMEOUT,
+                              .http.on_bytes = on_bytes,
+                              .http.consumer = p,
+                              .as_root = spec->as_root,
+                              .rpc = true,
+                              .stream = true,
+                              .limit_ms = p->limit_ms};
+  sbx__e2b_to_sandbox(&p->steps, &request, on_stream_end);
+  sbx_buf_deinit(&body);
+}
+
+sbx_op *sbx__e2b_process(sbx_session *session, const sbx__e2b_process_spec *spec, sbx_op_done done,
+                         void *arg) {
+  process *p = sbx_steps_new(sizeof *p, session, session->config->loop, done, arg);
+  if (p == NULL)
+    return NULL;
+  p->steps.ending = on_ending;
+  p->steps.let_go = let_go;
+  p->steps.release = release;
+  p->limit_ms = spec->limit_ms != SBX_NO_TIMEOUT ? spec->limit_ms : 0;
+  p->on_output = spec->on_output;
+  sbx_envelope_init(&p->envelope, MAX_EVENT, on_envelope, p);
+  sbx_buf_init(&p->bytes, MAX_EVENT);
+  sbx_timer_init(&p->timer, session->config->loop, on_silence);
+  send_request(p, spec);
+  if (!p->steps.op.finished)
+    sbx_timer_start(&p->timer, SILENCE_MS);
+  return &p->steps.op;
+}
+
+const sbx__e2b_end *sbx__e2b_process_end(const sbx_op *op) {
+  return &((const process *)(const void *)op)->end;
+}
+
+void sbx__e2b_process_leave(sbx_op *op) {
+  if (!op->finished)
+    fail((process *)(void *)op, NULL);
+}

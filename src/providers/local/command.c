@@ -1,0 +1,284 @@
+/* command.c - one command as the helper program wants it.
+ *
+ * Argument list and environment go into a file in memory, code and long shell text into another
+ * one: neither has a limit then, and neither shows in a list of processes.
+ *
+ * Invariant: text of the user is never put into text that a shell reads. */
+#include "providers/local/local.h"
+
+#include "core/alloc.h"
+#include "core/err.h"
+
+#include <errno.h>
+#include <fcntl.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/mman.h>
+#include <unistd.h>
+
+enum {
+  MAX_ARGUMENT = 100 * 1024, /* the kernel refuses one of 128 KiB */
+  MAX_PIPE = 1024 * 1024,    /* what a pipe may hold without a privilege */
+  MAX_SPEC = 64 * 1024 * 1024
+};
+
+/* Closes the descriptor that the text came on, in the same line, so that line numbers hold. */
+#define SCRIPT_PREFIX "exec 9<&-; "
+#define SCRIPT_LOADER ". /dev/fd/9"
+
+void sbx__command_init(sbx__command *command) {
+  for (int i = 0; i < SBX_GUARD_FD_MAX; i++)
+    command->fd[i] = -1;
+}
+
+void sbx__command_close(sbx__command *command) {
+  for (int i = 0; i < SBX_GUARD_FD_MAX; i++)
+    sbx__close_fd(&command->fd[i]);
+}
+
+/* ---- files without a name ------------------------------------------------------------------- */
+
+static int make_file(const sbx_session *session) {
+#ifdef MFD_CLOEXEC
+#ifdef MFD_NOEXEC_SEAL
+  int sealed = memfd_create("sbx", MFD_CLOEXEC | MFD_NOEXEC_SEAL);
+  if (sealed >= 0)
+    return sealed;
+#endif
+  int memory = memfd_create("sbx", MFD_CLOEXEC);
+  if (memory >= 0 || (errno != ENOSYS && errno != EPERM && errno != EACCES))
+    return memory;
+#endif
+  char path[4096];
+  int n = snprintf(path, sizeof path, "%s/cloudsandbox-XXXXXX", session->config->temp_dir);
+  if (n < 0 || (size_t)n >= sizeof path) {
+    errno = ENAMETOOLONG;
+    return -1;
+  }
+  int fd = mkstemp(path);
+  if (fd >= 0) {
+    unlink(path);
+    fcntl(fd, F_SETFD, FD_CLOEXEC);
+  }
+  return fd;
+}
+
+static int write_all(int fd, sbx_slice bytes) {
+  while (bytes.len > 0) {
+    ssize_t n = write(fd, bytes.ptr, bytes.len < MAX_SPEC ? bytes.len : MAX_SPEC);
+    if (n < 0 && errno != EINTR)
+      return errno;
+    bytes = sbx_slice_skip(bytes, n > 0 ? (size_t)n : 0);
+  }
+  return 0;
+}
+
+/* A file with `first` and `second` in it, read from its start. */
+static int put_file(int *out, const sbx_session *session, sbx_slice first, sbx_slice second,
+                    sbx_err *err) {
+  *out = make_file(session);
+  int error = *out >= 0 ? write_all(*out, first) : errno;
+  if (error == 0)
+    error = write_all(*out, second);
+  if (error == 0 && lseek(*out, 0, SEEK_SET) != 0)
+    error = errno;
+  return error == 0 ? SBX_OK : sbx__local_sys_fail(err, "store the command", error);
+}
+
+/* A pipe that holds `text` and then ends: opened once more by its name, as /dev/stdin, it does not
+ * give the text a second time. False where the system does not make it that large. */
+static bool put_pipe(int *out, sbx_slice text) {
+  int fd[2];
+  bool held = false;
+  if (text.len > MAX_PIPE || pipe2(fd, O_CLOEXEC) != 0)
+    return false;
+#ifdef F_SETPIPE_SZ
+  if (text.len > 0)
+    fcntl(fd[1], F_SETPIPE_SZ, (int)text.len);
+#endif
+  fcntl(fd[1], F_SETFL, O_NONBLOCK);
+  held = text.len == 0 || write(fd[1], text.ptr, text.len) == (ssize_t)text.len;
+  close(fd[1]);
+  if (held)
+    *out = fd[0];
+  else
+    close(fd[0]);
+  return held;
+}
+
+/* ---- argument list -------------------------------------------------------------------------- */
+
+static void add_string(sbx_buf *buf, uint32_t *count, sbx_slice text) {
+  sbx_buf_append_slice(buf, text);
+  sbx_buf_append_char(buf, '\0');
+  (*count)++;
+}
+
+static void add_arg(sbx_buf *buf, sbx_guard_spec *head, const char *text) {
+  add_string(buf, &head->argc, sbx_slice_str(text));
+}
+
+static int add_shell(sbx_buf *buf, sbx_guard_spec *head, sbx__command *command,
+                     const sbx_session *session, const sbx_exec_spec *spec, sbx_err *err) {
+  add_arg(buf, head, "/bin/sh");
+  add_arg(buf, head, "-c");
+  if (spec->text.len <= MAX_ARGUMENT) {
+    add_arg(buf, head, "--"); /* the text may begin with a '-' */
+    add_string(buf, &head->argc, spec->text);
+    return SBX_OK;
+  }
+  add_arg(buf, head, SCRIPT_LOADER);
+  return put_file(&command->fd[SBX_GUARD_FD_SCRIPT], session, sbx_slice_str(SCRIPT_PREFIX),
+                  spec->text, err);
+}
+
+/* Code comes on stdin, unless stdin is wanted for something else. */
+static int add_code(sbx_buf *buf, sbx_guard_spec *head, sbx__command *command,
+                    const sbx_session *session, const sbx_exec_spec *spec, sbx_err *err) {
+  const sbx_config *config = session->config;
+  bool python = spec->language == SBX_LANG_PYTHON;
+  add_arg(buf, head, python ? "python3" : config->node_path);
+  if (python)
+    add_arg(buf, head, "-u"); /* else a limit loses what was printed, and streams their order */
+  for (size_t i = 0; !python && i < config->node_arg_count; i++)
+    add_arg(buf, head, config->node_args[i]);
+  if (spec->stdin_bytes.len == 0) {
+    add_arg(buf, head, "-");
+    if (put_pipe(&command->fd[SBX_GUARD_FD_STDIN], spec->text))
+      return SBX_OK;
+    return put_file(&command->fd[SBX_GUARD_FD_STDIN], session, spec->text, sbx_slice_of(NULL, 0),
+                    err);
+  }
+  if (spec->text.len > MAX_ARGUMENT)
+    return sbx_err_set(err, SBX_ETOOBIG,
+                       "code of more than %d bytes cannot be run together with stdin; write the "
+                       "code to a file and run that",
+                       MAX_ARGUMENT);
+  if (python) {
+    add_arg(buf, head, "-c");
+  } else {
+    /* After -e, code that begins with a '-' would be an option. */
+    sbx_buf_append_str(buf, "--eval=");
+  }
+  add_string(buf, &head->argc, spec->text);
+  return SBX_OK;
+}
+
+static int add_argv(sbx_buf *buf, sbx_guard_spec *head, sbx__command *command,
+                    const sbx_session *session, const sbx_exec_spec *spec, sbx_err *err) {
+  switch (spec->kind) {
+  case SBX_EXEC_SHELL:
+    return add_shell(buf, head, command, session, spec, err);
+  case SBX_EXEC_CODE:
+    return add_code(buf, head, command, session, spec, err);
+  case SBX_EXEC_ARGV:
+    break;
+  }
+  for (size_t i = 0; i < spec->argc; i++)
+    add_string(buf, &head->argc, spec->argv[i]);
+  return SBX_OK;
+}
+
+/* ---- environment ---------------------------------------------------------------------------- */
+
+typedef struct variable {
+  sbx_slice name;
+  sbx_slice value;
+  size_t rank; /* of two with one name the higher one counts */
+} variable;
+
+static int by_name(const void *a, const void *b) {
+  const variable *x = a, *y = b;
+  size_t common = x->name.len < y->name.len ? x->name.len : y->name.len;
+  int order = memcmp(x->name.ptr, y->name.ptr, common);
+  if (order == 0)
+    order = (x->name.len > y->name.len) - (x->name.len < y->name.len);
+  return order != 0 ? order : (x->rank > y->rank) - (x->rank < y->rank);
+}
+
+static void add_variable(sbx_buf *buf, sbx_guard_spec *head, const variable *v) {
+  sbx_buf_append_slice(buf, v->name);
+  sbx_buf_append_char(buf, '=');
+  add_string(buf, &head->envc, v->value);
+}
+
+/* HOME, the sandbox's variables, the call's variables; the later ones count. */
+static int add_env(sbx_buf *buf, sbx_guard_spec *head, const sbx_session *session,
+                   const sbx_exec_spec *spec) {
+  const sbx__env *base = &session->config->env;
+  size_t count = 0;
+  variable *list = sbx_calloc(1 + base->count + spec->env_count, sizeof *list);
+  if (list == NULL)
+    return SBX_ENOMEM;
+  list[count++] = (variable){sbx_slice_str("HOME"), sbx_slice_str(session->workspace->path), 0};
+  for (size_t i = 0; i < base->count; i++, count++) {
+    sbx_slice item = sbx_slice_str(base->items[i]);
+    size_t len = sbx_slice_find(item, '=');
+    list[count] = (variable){sbx_slice_of(item.ptr, len), sbx_slice_skip(item, len + 1), count};
+  }
+  for (size_t i = 0; i < spec->env_count; i++, count++)
+    list[count] = (variable){spec->env[i].name, spec->env[i].value, count};
+  qsort(list, count, sizeof *list, by_name);
+  for (size_t i = 0; i < count; i++) {
+    if (i + 1 == count || !sbx_slice_eq(list[i].name, list[i + 1].name))
+      add_variable(buf, head, &list[i]);
+  }
+  sbx_free(list);
+  return SBX_OK;
+}
+
+/* ---- the whole ------------------------------------------------------------------------------ */
+
+static int add_stdin(sbx__command *command, const sbx_session *session, const sbx_exec_spec *spec,
+                     sbx_err *err) {
+  int *fd = &command->fd[SBX_GUARD_FD_STDIN];
+  if (*fd >= 0)
+    return SBX_OK;
+  if (spec->stdin_bytes.len > 0)
+    return put_file(fd, session, spec->stdin_bytes, sbx_slice_of(NULL, 0), err);
+  *fd = open("/dev/null", O_RDONLY | O_CLOEXEC);
+  return *fd >= 0 ? SBX_OK : sbx__local_sys_fail(err, "open /dev/null", errno);
+}
+
+static int add_cwd(sbx__command *command, const sbx_session *session, const sbx_exec_spec *spec,
+                   sbx_err *err) {
+  int *fd = &command->fd[SBX_GUARD_FD_CWD];
+  const sbx_local_root *root = &session->workspace->root;
+  if (spec->cwd.len > 0)
+    return sbx_local_fs_open_dir(root, spec->cwd, fd, err);
+  *fd = fcntl(root->fd, F_DUPFD_CLOEXEC, 0);
+  return *fd >= 0 ? SBX_OK : sbx__local_sys_fail(err, "open the workspace", errno);
+}
+
+int sbx__command_make(sbx__command *command, const sbx_session *session, const sbx_exec_spec *spec,
+                      sbx_err *err) {
+  sbx_guard_spec head = {SBX_GUARD_MAGIC, 0, 0};
+  sbx_buf buf;
+  sbx_buf_init(&buf, MAX_SPEC);
+  int rc = add_argv(&buf, &head, command, session, spec, err);
+  if (rc != SBX_OK)
+    goto done;
+  rc = add_env(&buf, &head, session, spec);
+  if (rc != SBX_OK) {
+    sbx_err_set(err, rc, NULL);
+    goto done;
+  }
+  if (buf.error != SBX_OK) {
+    rc = sbx_err_set(err, buf.error,
+                     buf.error == SBX_ETOOBIG
+                         ? "the argument list and the environment of the command are too large; "
+                           "pass long text through stdin or a file"
+                         : NULL);
+    goto done;
+  }
+  rc = add_stdin(command, session, spec, err);
+  if (rc == SBX_OK)
+    rc = add_cwd(command, session, spec, err);
+  if (rc == SBX_OK)
+    rc = put_file(&command->fd[SBX_GUARD_FD_SPEC], session,
+                  sbx_slice_of((const char *)&head, sizeof head), sbx_buf_slice(&buf), err);
+done:
+  sbx_buf_deinit(&buf);
+  return rc;
+}

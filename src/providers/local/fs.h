@@ -1,0 +1,47 @@
+/* fs.h - files beneath one directory, and never outside it.
+ *
+ * Synchronous: made for libuv's thread pool. Where the kernel has openat2() it resolves each path
+ * itself and refuses to leave the directory, so no swap of a directory for a link can be a race.
+ * Elsewhere each part is opened on its own. Links that stay inside are followed, relative and
+ * absolute ones: see open.c.
+ *
+ * A path is relative to the root, or absolute and below it; '/' between parts. "." and ".." are
+ * resolved as text. All functions fill `err`, which must not be NULL. Errors that all have:
+ * SBX_EPATH (leaves the root, or has a control character), SBX_EINVAL (no usable name, or a file
+ * where a directory is needed), SBX_EFORBIDDEN, SBX_ELOST (the root has gone),
+ * SBX_EPROVIDER, SBX_ENOMEM. */
+#ifndef SBX_LOCAL_FS_H
+#define SBX_LOCAL_FS_H
+
+#include "guard/open.h"
+#include "providers/provider.h"
+
+#include <stdatomic.h>
+
+/* Appends the file's bytes. SBX_ENOTFOUND, SBX_ETOOBIG when it has more than out->max bytes. Only
+ * regular files: whatever could block is refused. */
+int sbx_local_fs_read(const sbx_local_root *root, sbx_slice path, sbx_buf *out, sbx_err *err);
+/* Creates or replaces a regular file as a whole, with its parents; readers see the old or the new
+ * bytes. A link to an existing file inside stays a link. SBX_EQUOTA when the disk is full. Once
+ * `stop` (NULL: never) is set, nothing is replaced any more: SBX_ECANCELED. */
+int sbx_local_fs_write(const sbx_local_root *root, sbx_slice path, sbx_slice bytes,
+                       const atomic_bool *stop, sbx_err *err);
+/* All regular files, sorted by path; not those that are being written under a temporary name.
+ * SBX_ETOOBIG when there are more. */
+int sbx_local_fs_list(const sbx_local_root *root, size_t max_entries, sbx_listing *out,
+                      sbx_err *err);
+/* Opens a directory to run a command in; an empty path is the root. SBX_ENOTFOUND. */
+int sbx_local_fs_open_dir(const sbx_local_root *root, sbx_slice path, int *out, sbx_err *err);
+/* Removes all that is in the root, and the root itself, which is called `name` in `parent`. Links
+ * are removed, not followed; other file systems are not entered. Success when it is gone already.
+ */
+int sbx_local_fs_remove(const sbx_local_root *root, int parent, const char *name, sbx_err *err);
+
+/* ---- shared by fs.c and tree.c ---- */
+
+/* Fills `err` for `error` (an errno value), met while doing `verb` to `path`. */
+int sbx__local_fail(sbx_err *err, const char *verb, const char *path, int error);
+/* Whether sbx_local_fs_write() makes such names. */
+bool sbx__is_temp_name(const char *name);
+
+#endif

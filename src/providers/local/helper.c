@@ -1,0 +1,254 @@
+/* helper.c - the helper program, seen from the library.
+ *
+ * Invariant: this process is never forked (posix_spawn shares its memory until the exec), never
+ * waits for a child that is not the helper, and leaves SIGCHLD alone: the host may do with it what
+ * it likes. What the library must know comes over sockets. */
+#include "providers/local/local.h"
+
+#include "core/err.h"
+
+#include <errno.h>
+#include <fcntl.h>
+#include <poll.h>
+#include <signal.h>
+#include <spawn.h>
+#include <stdatomic.h>
+#include <string.h>
+#include <sys/socket.h>
+#include <sys/wait.h>
+#include <unistd.h>
+
+#ifdef __linux__
+#include <sys/syscall.h>
+#endif
+
+enum {
+  END_BUDGET_MS = 1000, /* of sbx__helper_end_now() */
+  POLL_MS = 5,          /* between two looks at a process that has no pidfd */
+  FIRST_FREE_FD = 10    /* beyond the numbers that the helper is given */
+};
+
+void sbx__close_fd(int *fd) {
+  if (*fd >= 0)
+    close(*fd);
+  *fd = -1;
+}
+
+int sbx__local_sys_fail(sbx_err *err, const char *what, int error) {
+  int code = error == ENOMEM                      ? SBX_ENOMEM
+             : error == ENOSPC || error == EDQUOT ? SBX_EQUOTA
+                                                  : SBX_EPROVIDER;
+  return sbx_err_set(err, code, "cannot %s: %s", what, sbx_err_system(error));
+}
+
+void sbx__helper_init(sbx__helper *helper) {
+  *helper = (sbx__helper){-1, -1, 0};
+}
+
+/* ---- start ---------------------------------------------------------------------------------- */
+
+/* -1 where the kernel has none; that is asked once. */
+static int open_pidfd(pid_t pid) {
+  int fd = -1;
+#ifdef SYS_pidfd_open
+  static atomic_bool missing;
+  if (!atomic_load(&missing)) {
+    fd = (int)syscall(SYS_pidfd_open, pid, 0);
+    if (fd < 0 && errno == ENOSYS)
+      atomic_store(&missing, true);
+  }
+#else
+  (void)pid;
+#endif
+  return fd;
+}
+
+/* What the helper is given: its socket, and the directory that it may have to remove. */
+typedef struct gift {
+  const char *name; /* NULL: no directory */
+  int socket;
+  int root;
+  int parent;
+} gift;
+
+static int add_fds(posix_spawn_file_actions_t *actions, const gift *g) {
+  int rc = posix_spawn_file_actions_addopen(actions, 0, "/dev/null", O_RDWR, 0);
+  if (rc == 0)
+    rc = posix_spawn_file_actions_adddup2(actions, 0, 1);
+  if (rc == 0)
+    rc = posix_spawn_file_actions_adddup2(actions, 0, 2);
+  if (rc == 0)
+    rc = posix_spawn_file_actions_adddup2(actions, g->socket, SBX_GUARD_SOCKET_FD);
+  if (rc == 0 && g->name != NULL)
+    rc = posix_spawn_file_actions_adddup2(actions, g->root, SBX_GUARD_ROOT_FD);
+  if (rc == 0 && g->name != NULL)
+    rc = posix_spawn_file_actions_adddup2(actions, g->parent, SBX_GUARD_PARENT_FD);
+  return rc;
+}
+
+/* Default signals, an own session, and nothing open but what it is given: no key of this process is
+ * in its memory, its environment or its descriptors. */
+static int spawn(pid_t *pid, const char *program, const gift *g) {
+  char name[] = "sbx_guard";
+  char *argv[] = {name, (char *)(uintptr_t)g->name, NULL};
+  char *env[] = {NULL};
+  posix_spawn_file_actions_t actions;
+  posix_spawnattr_t attr;
+  sigset_t all, none;
+  sigfillset(&all);
+  sigemptyset(&none);
+  int rc = posix_spawn_file_actions_init(&actions);
+  if (rc != 0)
+    return rc;
+  rc = posix_spawnattr_init(&attr);
+  if (rc != 0)
+    goto done;
+  posix_spawnattr_setsigdefault(&attr, &all);
+  posix_spawnattr_setsigmask(&attr, &none);
+  posix_spawnattr_setflags(
+      &attr, (short)(POSIX_SPAWN_SETSID | POSIX_SPAWN_SETSIGDEF | POSIX_SPAWN_SETSIGMASK));
+  rc = add_fds(&actions, g);
+  if (rc == 0)
+    rc = posix_spawn(pid, program, &actions, &attr, argv, env);
+  posix_spawnattr_destroy(&attr);
+done:
+  posix_spawn_file_actions_destroy(&actions);
+  return rc;
+}
+
+/* A copy of `fd` that stands in the way of none of the numbers above. False and errno. */
+static bool copy_fd(int *out, int fd) {
+  *out = fcntl(fd, F_DUPFD_CLOEXEC, FIRST_FREE_FD);
+  return *out >= 0;
+}
+
+int sbx__helper_start(sbx__helper *helper, const sbx_session *session, sbx_err *err) {
+  const sbx__workspace *workspace = session->workspace;
+  const char *program = session->config->guard_path;
+  bool ours = workspace->parent >= 0;
+  gift g = {ours ? workspace->name : NULL, -1, -1, -1};
+  int pair[2];
+  if (socketpair(AF_UNIX, SOCK_STREAM | SOCK_CLOEXEC, 0, pair) != 0)
+    return sbx__local_sys_fail(err, "make a socket", errno);
+  bool copied =
+      copy_fd(&g.socket, pair[1]) &&
+      (!ours || (copy_fd(&g.root, workspace->root.fd) && copy_fd(&g.parent, workspace->parent)));
+  int error = copied ? spawn(&helper->pid, program, &g) : errno;
+  close(pair[1]);
+  sbx__close_fd(&g.socket);
+  sbx__close_fd(&g.root);
+  sbx__close_fd(&g.parent);
+  if (error != 0) {
+    close(pair[0]);
+    helper->pid = 0;
+    if (error == ENOENT || error == EACCES || error == ENOEXEC || error == ENOTDIR)
+      return sbx_err_set(err, SBX_EBINARY, "cannot run the helper program %s: %s", program,
+                         sbx_err_system(error));
+    return sbx__local_sys_fail(err, "start the helper program", error);
+  }
+  helper->fd = pair[0];
+  helper->pidfd = open_pidfd(helper->pid);
+  return SBX_OK;
+}
+
+/* ---- send ----------------------------------------------------------------------------------- */
+
+int sbx__helper_send(const sbx__helper *helper, const int *fds, size_t count) {
+  sbx_guard_request request = {SBX_GUARD_MAGIC, (uint32_t)count};
+  union {
+    struct cmsghdr align;
+    char space[CMSG_SPACE(sizeof(int) * SBX_GUARD_FD_MAX)];
+  } control;
+  struct iovec part = {&request, sizeof request};
+  struct msghdr msg = {.msg_iov = &part,
+                       .msg_iovlen = 1,
+                       .msg_control = control.space,
+                       .msg_controllen = CMSG_SPACE(sizeof(int) * count)};
+  memset(&control, 0, sizeof control);
+  struct cmsghdr *head = CMSG_FIRSTHDR(&msg);
+  head->cmsg_level = SOL_SOCKET;
+  head->cmsg_type = SCM_RIGHTS;
+  head->cmsg_len = CMSG_LEN(sizeof(int) * count);
+  memcpy(CMSG_DATA(head), fds, sizeof(int) * count);
+  if (helper->fd < 0)
+    return EPIPE;
+  /* So small a message is taken as a whole or not at all. */
+  if (sendmsg(helper->fd, &msg, MSG_DONTWAIT | MSG_NOSIGNAL) == (ssize_t)sizeof request)
+    return 0;
+  switch (errno) {
+  case EAGAIN:
+  case EINTR:
+  case ENOBUFS:
+  case ETOOMANYREFS: /* too many descriptors of this user are under way */
+    return EAGAIN;
+  case ECONNRESET:
+  case ENOTCONN:
+    return EPIPE;
+  default:
+    return errno;
+  }
+}
+
+/* ---- end ------------------------------------------------------------------------------------ */
+
+void sbx__helper_hang_up(sbx__helper *helper) {
+  char order = SBX_GUARD_ORDER_CLOSE;
+  /* Should this fail, the helper sees that we live, after a while. */
+  if (helper->fd >= 0)
+    send(helper->fd, &order, 1, MSG_DONTWAIT | MSG_NOSIGNAL);
+  sbx__close_fd(&helper->fd);
+}
+
+void sbx__helper_kill(sbx__helper *helper) {
+  /* By number it could hit a stranger, should somebody else have collected the helper. */
+  if (sbx__helper_collect(helper))
+    return;
+#ifdef SYS_pidfd_send_signal
+  if (helper->pidfd >= 0) {
+    syscall(SYS_pidfd_send_signal, helper->pidfd, SIGKILL, NULL, 0);
+    return;
+  }
+#endif
+  kill(helper->pid, SIGKILL);
+}
+
+bool sbx__helper_collect(sbx__helper *helper) {
+  pid_t pid = helper->pid;
+  if (pid == 0)
+    return true;
+  int rc = -1;
+#ifdef P_PIDFD
+  siginfo_t info;
+  info.si_pid = 0;
+  errno = EINVAL;
+  if (helper->pidfd >= 0)
+    rc = waitid(P_PIDFD, (id_t)helper->pidfd, &info, WEXITED | WNOHANG);
+  if (rc == 0)
+    rc = info.si_pid;
+  else if (errno == EINVAL)
+#endif
+    rc = waitpid(pid, NULL, WNOHANG);
+  if (rc == 0 || (rc < 0 && errno == EINTR))
+    return false;
+  helper->pid = 0;
+  return true;
+}
+
+void sbx__helper_drop(sbx__helper *helper) {
+  sbx__close_fd(&helper->fd);
+  sbx__close_fd(&helper->pidfd);
+  helper->pid = 0;
+}
+
+void sbx__helper_end_now(sbx__helper *helper) {
+  sbx__helper_hang_up(helper);
+  for (int waited = 0; !sbx__helper_collect(helper); waited += POLL_MS) {
+    struct pollfd p = {helper->pidfd, POLLIN, 0};
+    if (waited >= 2 * END_BUDGET_MS)
+      break;
+    if (waited >= END_BUDGET_MS)
+      sbx__helper_kill(helper);
+    poll(&p, helper->pidfd >= 0, POLL_MS);
+  }
+  sbx__helper_drop(helper);
+}

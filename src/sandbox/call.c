@@ -1,0 +1,293 @@
+/* call.c - the base of every call: waiting for the start, cancel, probe, finish.
+ *
+ * Invariant: a call that runs has an op of the provider in flight, so each step comes from the end
+ * of one; its callback comes once, through sbx__call_finish(). */
+#include "sandbox/sandbox.h"
+
+#include "core/alloc.h"
+
+static sbx_call *call_of(sbx_op *op) {
+  return (sbx_call *)(void *)((char *)op - offsetof(sbx_call, op));
+}
+
+/* ---- finish ---- */
+
+void sbx__call_finish(sbx_call *call, const sbx_err *err) {
+  sbx_err final;
+  if (call->op.finished)
+    return;
+  if (call->state == SBX__CALL_CLOSES)
+    call->sb->closers--;
+  sbx_err_clear(&final);
+  if (call->torn_down)
+    sbx_err_set(
+        &final, SBX_ECLOSED,
+        "the sandbox object was freed, or its event loop ended, before this call had ended");
+  else if (err != NULL)
+    sbx_err_copy(&final, err);
+  if (final.code == SBX_OK) {
+    sbx_op_finish(&call->op, NULL);
+    return;
+  }
+  if (final.provider == NULL)
+    final.provider = call->sb->provider->id;
+  final.may_have_run = call->may_have_run;
+  sbx_op_finish(&call->op, &final);
+}
+
+void sbx__call_finish_nomem(sbx_call *call) {
+  sbx_err err;
+  sbx_err_set(&err, SBX_ENOMEM, "out of memory; nothing was sent");
+  sbx__call_finish(call, &err);
+}
+
+static void on_done(sbx_op *op, void *arg) {
+  sbx_call *call = arg;
+  sbx_sandbox *sb = call->sb;
+  call->kind->report(call, op->err.code != SBX_OK ? &op->err : NULL);
+  if (call->prev != NULL)
+    call->prev->next = call->next;
+  else
+    sb->first_call = call->next;
+  if (call->next != NULL)
+    call->next->prev = call->prev;
+  else
+    sb->last_call = call->prev;
+  if (call->state != SBX__CALL_CLOSES)
+    sb->active--;
+  if (call->place != NULL)
+    sbx__place_leave(call->place);
+  sbx__sandbox_step(sb);
+}
+
+/* ---- cancel, deadline, the loop's end ---- */
+
+static void abort_call(sbx_op *op, int reason) {
+  sbx_call *call = call_of(op);
+  if (reason == SBX_ECLOSED)
+    call->torn_down = true;
+  if (call->state == SBX__CALL_RUNS) {
+    if (call->probe != NULL)
+      sbx_op_abort(call->probe, reason);
+    else
+      call->kind->stop(call, reason);
+    return;
+  }
+  sbx_err err;
+  sbx_err_set(&err, reason, "cancelled before the sandbox had started; nothing was run");
+  sbx__call_finish(call, &err);
+}
+
+void sbx_call_cancel(sbx_call *call) {
+  sbx_op_abort(&call->op, SBX_ECANCELED);
+}
+
+static void destroy_call(sbx_op *op) {
+  sbx_call *call = call_of(op);
+  if (call->kind->release != NULL)
+    call->kind->release(call);
+  sbx_free(call);
+}
+
+static const sbx_op_class call_class = {"call", abort_call, destroy_call};
+
+/* ---- begin ---- */
+
+void sbx__call_init(sbx_call *call, sbx_sandbox *sb, const sbx__call_kind *kind, void *arg) {
+  call->kind = kind;
+  call->sb = sb;
+  call->arg = arg;
+  call->state = SBX__CALL_WAITS_FOR_START;
+  call->prev = sb->last_call;
+  if (call->prev != NULL)
+    call->prev->next = call;
+  else
+    sb->first_call = call;
+  sb->last_call = call;
+  sbx_op_init(&call->op, &call_class, sb->loop, on_done, call);
+}
+
+bool sbx__sandbox_is_open(const sbx_sandbox *sb) {
+  return sb->place != NULL && sb->place->state == SBX__PLACE_OPEN;
+}
+
+static void run(sbx_call *call) {
+  call->state = SBX__CALL_RUNS;
+  call->place = call->sb->place;
+  call->place->uses++;
+  call->reopens = call->place->reopens;
+  call->kind->run(call);
+}
+
+/* Calls wait for it; one that is opening already is joined. */
+static void open_place(sbx_sandbox *sb) {
+  if (sb->place == NULL)
+    sbx__place_open(sb);
+  else if (sb->place->state == SBX__PLACE_HALTED)
+    sbx__place_reopen(sb->place);
+}
+
+void sbx__call_begin(sbx_call *call) {
+  sbx_sandbox *sb = call->sb;
+  sb->active++;
+  if (sbx__sandbox_is_open(sb))
+    run(call);
+  else
+    open_place(sb);
+}
+
+void sbx__calls_started(sbx_sandbox *sb, const sbx_err *err) {
+  for (sbx_call *call = sb->first_call; call != NULL; call = call->next) {
+    if (call->state != SBX__CALL_WAITS_FOR_START || call->op.finished)
+      continue;
+    if (err == NULL)
+      run(call);
+    else
+      sbx__call_finish(call, err);
+  }
+}
+
+/* ---- lost, or only slow? ---- */
+
+static const char *effects_of(const sbx_call *call) {
+  return call->kind->effects != NULL ? call->kind->effects(call) : NULL;
+}
+
+static void finish_lost(sbx_call *call) {
+  sbx_sandbox *sb = call->sb;
+  sbx_err err;
+  sbx__place_is_gone(call->place);
+  const char *effects = effects_of(call);
+  sbx_err_set(&err, SBX_ELOST, "the sandbox is gone, and its files and processes with it; ");
+  if (effects != NULL)
+    sbx_err_append(&err, "%s; ", effects);
+  sbx_err_append(&err, sb->lost || sb->closed ? "make a new sandbox object to go on"
+                                              : "the next call starts a new, empty sandbox");
+  /* A call that was ended because another one found out has no cause of its own. */
+  if (call->cause.code != SBX_OK && call->cause.code != SBX_ECANCELED)
+    sbx_err_append(&err, " (%s)", call->cause.message);
+  err.status = call->cause.status;
+  sbx__call_finish(call, &err);
+}
+
+/* Nothing says that the sandbox is gone: the call ends as it would have. */
+static void finish_as_it_is(sbx_call *call) {
+  const char *effects = effects_of(call);
+  if (call->cause.code == SBX_OK) {
+    sbx__call_finish(call, NULL);
+    return;
+  }
+  if (effects != NULL)
+    sbx_err_append(&call->cause, "; %s", effects);
+  sbx__call_finish(call, &call->cause);
+}
+
+/* Once, and only where nothing of it was done. */
+static bool may_begin_again(const sbx_call *call) {
+  return call->cause.no_effect && !call->may_have_run && !call->begun_again && !call->torn_down &&
+         call->keeps_arguments;
+}
+
+/* Another call has found it halted. What this one met was that, whatever a look says by now. */
+static bool was_halted_meanwhile(const sbx_call *call) {
+  const sbx__place *place = call->place;
+  return call->reopens != place->reopens || place->state == SBX__PLACE_HALTED;
+}
+
+static void begin_again(sbx_call *call) {
+  sbx__place *place = call->place;
+  call->begun_again = true;
+  call->state = SBX__CALL_WAITS_FOR_START;
+  call->place = NULL;
+  sbx_err_clear(&call->cause);
+  sbx__place_leave(place);
+  /* Another call may have had it started meanwhile. */
+  if (sbx__sandbox_is_open(call->sb))
+    run(call);
+  else
+    open_place(call->sb);
+}
+
+/* The sandbox has its files and does not run. Whoever comes next has it started again. */
+static void finish_halted(sbx_call *call) {
+  if (call->place->state == SBX__PLACE_OPEN)
+    call->place->state = SBX__PLACE_HALTED;
+  if (may_begin_again(call)) {
+    begin_again(call);
+    return;
+  }
+  if (call->cause.code != SBX_OK)
+    sbx_err_append(&call->cause, "; the sandbox has stopped and keeps its files, and the next call "
+                                 "starts it again");
+  finish_as_it_is(call);
+}
+
+static void on_probed(sbx_op *op, void *arg) {
+  sbx_call *call = arg;
+  call->probe = NULL;
+  bool answered = op->err.code == SBX_OK;
+  if ((answered && call->liveness == SBX_GONE) || call->place->state == SBX__PLACE_GONE)
+    finish_lost(call);
+  else if (answered && call->liveness == SBX_HALTED)
+    finish_halted(call);
+  else if (was_halted_meanwhile(call) && may_begin_again(call))
+    begin_again(call);
+  else
+    finish_as_it_is(call);
+}
+
+void sbx__call_probe(sbx_call *call) {
+  sbx_sandbox *sb = call->sb;
+  if (call->place->state == SBX__PLACE_GONE) {
+    finish_lost(call);
+    return;
+  }
+  call->liveness = SBX_LIVENESS_UNKNOWN;
+  if (!call->torn_down)
+    call->probe = sb->provider->probe(call->place->session, &call->liveness, on_probed, call);
+  if (call->probe == NULL)
+    finish_as_it_is(call);
+  else
+    sbx_op_set_deadline(call->probe, sb->probe_timeout_ms);
+}
+
+bool sbx__is_doubtful(int code) {
+  return code == SBX_ENET || code == SBX_EPROTO || code == SBX_EPROVIDER || code == SBX_ETIMEOUT ||
+         code == SBX_ENOTFOUND || code == SBX_ECONFLICT;
+}
+
+void sbx__call_fail(sbx_call *call) {
+  if (call->cause.code == SBX_ELOST)
+    finish_lost(call);
+  else if (call->place->state == SBX__PLACE_GONE || sbx__is_doubtful(call->cause.code) ||
+           call->cause.code == SBX_EAUTH) /* some refuse a good key once the sandbox is gone */
+    sbx__call_probe(call);
+  else
+    finish_as_it_is(call);
+}
+
+/* ---- calls whose work is one op of the provider ---- */
+
+void sbx__call_child_done(sbx_op *op, void *arg) {
+  sbx_call *call = arg;
+  call->child = NULL;
+  sbx_op_set_deadline(&call->op, SBX_NO_TIMEOUT);
+  sbx_err_copy(&call->cause, &op->err);
+  if (op->err.code == SBX_OK)
+    sbx__call_finish(call, NULL);
+  else
+    sbx__call_fail(call);
+}
+
+void sbx__call_await(sbx_call *call, sbx_op *child, uint64_t limit_ms) {
+  call->child = child;
+  if (child == NULL)
+    sbx__call_finish_nomem(call);
+  else
+    sbx_op_set_deadline(&call->op, limit_ms);
+}
+
+void sbx__call_stop_child(sbx_call *call, int reason) {
+  if (call->child != NULL)
+    sbx_op_abort(call->child, reason);
+}

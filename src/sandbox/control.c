@@ -1,0 +1,68 @@
+/* control.c - changes the life of a sandbox: lifetime, pause, resume.
+ *
+ * Invariant: a control never starts a sandbox that nobody has used; there is nothing to prolong or
+ * to pause then. */
+#include "sandbox/sandbox.h"
+
+#include "core/alloc.h"
+
+typedef struct control_call {
+  sbx_call call;
+  sbx_done_cb cb;
+  sbx_control control;
+  uint64_t seconds;
+} control_call;
+
+static control_call *control_of(sbx_call *call) {
+  return (control_call *)(void *)call;
+}
+
+static void run_control(sbx_call *call) {
+  control_call *control = control_of(call);
+  sbx_op *child = call->sb->provider->control(call->place->session, control->control,
+                                              control->seconds, sbx__call_child_done, call);
+  sbx__call_await(call, child, call->sb->delete_timeout_ms);
+}
+
+static void report_control(sbx_call *call, const sbx_err *err) {
+  control_of(call)->cb(call->arg, err);
+}
+
+static const sbx__call_kind control_kind = {run_control, sbx__call_stop_child, report_control, NULL,
+                                            NULL};
+
+static int check(const sbx_sandbox *sb, sbx_control control, uint64_t seconds, sbx_err *err) {
+  uint32_t needed = control == SBX_SET_LIFETIME ? SBX_CAP_LIFETIME : SBX_CAP_PAUSE;
+  if (!(sb->provider->caps & needed))
+    return sbx_err_set(err, SBX_EUNSUPPORTED,
+                       control == SBX_SET_LIFETIME
+                           ? "this provider's sandboxes have no lifetime that could be set"
+                           : "this provider cannot pause a sandbox");
+  if (seconds > SBX__MAX_LIFETIME_S || (control == SBX_SET_LIFETIME && seconds == 0))
+    return sbx_err_set(err, SBX_EINVAL, "a lifetime is a whole number of seconds from 1 to %d",
+                       SBX__MAX_LIFETIME_S);
+  if (!sbx__sandbox_is_open(sb))
+    return sbx_err_set(err, SBX_ENOTREADY,
+                       "the sandbox has not started; start it, or make any other call, first");
+  return SBX_OK;
+}
+
+int sbx_sandbox_control(sbx_sandbox *sb, sbx_control control, uint64_t seconds, sbx_done_cb cb,
+                        void *arg, sbx_call **out, sbx_err *err) {
+  int rc = sbx__sandbox_check(sb, err);
+  if (rc == SBX_OK)
+    rc = check(sb, control, seconds, err);
+  if (rc != SBX_OK)
+    return rc;
+  control_call *call = sbx_calloc(1, sizeof *call);
+  if (call == NULL)
+    return sbx_err_set(err, SBX_ENOMEM, NULL);
+  call->cb = cb;
+  call->control = control;
+  call->seconds = seconds;
+  sbx__call_init(&call->call, sb, &control_kind, arg);
+  sbx__call_begin(&call->call);
+  if (out != NULL)
+    *out = &call->call;
+  return SBX_OK;
+}

@@ -1,0 +1,359 @@
+/* place.c - one sandbox at the provider, from its open to its deletion.
+ *
+ * Invariant: a place leaves the list only when nothing is left at the provider, as far as can be
+ * known: it was deleted, the provider says that it is gone, it is not ours to delete, or the user
+ * freed the object. Until then somebody is told: the callers of the start, or of close. */
+#include "sandbox/sandbox.h"
+
+#include "core/alloc.h"
+#include "core/rand.h"
+
+#include <assert.h>
+
+enum { MAX_RETRIES = 3, FIRST_RETRY_MS = 150 };
+
+static sbx__place *place_of_timer(sbx_timer *timer) {
+  return (sbx__place *)(void *)((char *)timer - offsetof(sbx__place, timer));
+}
+
+static sbx__place *place_of_task(sbx_task *task) {
+  return (sbx__place *)(void *)((char *)task - offsetof(sbx__place, end));
+}
+
+bool sbx__place_is_busy(const sbx__place *place) {
+  return place->op != NULL || place->retry.armed || place->ending;
+}
+
+/* ---- the end of a place ---- */
+
+static void place_free(sbx__place *place) {
+  sbx_sandbox *sb = place->sb;
+  sbx_timer_stop(&place->timer);
+  sbx_timer_stop(&place->retry);
+  sbx_task_cancel(&place->end);
+  if (sb->place == place)
+    sb->place = NULL;
+  if (place->prev != NULL)
+    place->prev->next = place->next;
+  else
+    sb->places = place->next;
+  if (place->next != NULL)
+    place->next->prev = place->prev;
+  sb->provider->session_free(place->session);
+  sbx_free(place);
+}
+
+static void on_end(sbx_task *task) {
+  sbx__place *place = place_of_task(task);
+  sbx_sandbox *sb = place->sb;
+  place_free(place);
+  sbx__sandbox_step(sb);
+}
+
+/* The session must outlive its op, which is freed only after its `done` has returned. */
+static void place_end(sbx__place *place) {
+  if (place->sb->place == place)
+    place->sb->place = NULL;
+  place->state = SBX__PLACE_GONE;
+  place->ending = true;
+  sbx_loop_defer(place->sb->loop, &place->end);
+}
+
+void sbx__place_leave(sbx__place *place) {
+  place->uses--;
+  bool unneeded = place->state == SBX__PLACE_GONE || place->sb->freed;
+  if (place->uses == 0 && unneeded && !sbx__place_is_busy(place))
+    place_end(place);
+}
+
+void sbx__place_abandon(sbx__place *place) {
+  if (place->op != NULL) {
+    sbx_op_abort(place->op, SBX_ECLOSED);
+    return;
+  }
+  sbx_timer_stop(&place->timer);
+  sbx_timer_stop(&place->retry);
+  if (place->uses == 0)
+    place_free(place);
+}
+
+/* Calls that were to go on in it must not go on in an empty one that others may have started. */
+static void lost_while_reopening(sbx__place *place) {
+  sbx_err err;
+  sbx_timer_stop(&place->timer);
+  sbx_timer_stop(&place->retry);
+  if (place->op != NULL)
+    sbx_op_abort(place->op, SBX_ECANCELED);
+  sbx_err_set(&err, SBX_ELOST,
+              "the sandbox is gone, and its files and processes with it; nothing was run; %s",
+              place->sb->lost ? "make a new sandbox object to go on"
+                              : "the next call starts a new, empty sandbox");
+  sbx__calls_started(place->sb, &err);
+}
+
+void sbx__place_is_gone(sbx__place *place) {
+  sbx_sandbox *sb = place->sb;
+  bool reopening = place->state == SBX__PLACE_OPENING;
+  if (place->state == SBX__PLACE_GONE)
+    return;
+  place->state = SBX__PLACE_GONE;
+  if (sb->place == place) {
+    sb->place = NULL;
+    sb->lost = !sb->recreate || !sb->provider->session_owned(place->session);
+  }
+  /* What else runs there would wait for an answer that cannot come. */
+  for (sbx_call *call = sb->first_call; call != NULL; call = call->next) {
+    if (call->place == place && call->child != NULL)
+      sbx_op_abort(call->child, SBX_ECANCELED);
+  }
+  if (reopening)
+    lost_while_reopening(place);
+}
+
+/* ---- no answer ---- */
+
+static void no_answer(sbx_err *err, const sbx_sandbox *sb, uint64_t limit_ms) {
+  const char *service = sb->provider->service != NULL ? sb->provider->service(sb->config) : NULL;
+  sbx_err_set(err, SBX_ETIMEOUT, "no answer%s%s within %llu ms", service != NULL ? " of " : "",
+              service != NULL ? service : "", (unsigned long long)limit_ms);
+}
+
+/* ---- delete ---- */
+
+/* Without an id there is nothing yet that could be deleted: a search comes first. */
+static uint64_t delete_limit(const sbx__place *place) {
+  const sbx_sandbox *sb = place->sb;
+  bool known = sb->provider->session_id(place->session) != NULL;
+  return known ? sb->delete_timeout_ms : sb->search_timeout_ms;
+}
+
+static void on_deleted(sbx_op *op, void *arg) {
+  sbx__place *place = arg;
+  sbx_sandbox *sb = place->sb;
+  place->op = NULL;
+  if (op->err.code == SBX_OK || op->err.code == SBX_ENOTFOUND || sb->freed) {
+    place_end(place);
+    return;
+  }
+  place->state = SBX__PLACE_UNWANTED;
+  if (op->err.code == SBX_ETIMEOUT)
+    no_answer(&place->err, sb, delete_limit(place));
+  else
+    sbx_err_copy(&place->err, &op->err);
+  sbx__sandbox_step(sb);
+}
+
+void sbx__place_delete(sbx__place *place) {
+  sbx_sandbox *sb = place->sb;
+  sbx_err_clear(&place->err);
+  if (sb->freed || !sb->provider->session_owned(place->session)) {
+    place_end(place);
+    return;
+  }
+  if (sbx_loop_is_closing(sb->loop)) {
+    place->state = SBX__PLACE_UNWANTED;
+    sbx_err_set(&place->err, SBX_ECLOSED, "the event loop is ending");
+    return;
+  }
+  place->state = SBX__PLACE_DELETING;
+  place->op = sb->provider->close(place->session, on_deleted, place);
+  if (place->op == NULL) {
+    place->state = SBX__PLACE_UNWANTED;
+    sbx_err_set(&place->err, SBX_ENOMEM, NULL);
+    return;
+  }
+  sbx_op_set_deadline(place->op, delete_limit(place));
+}
+
+/* ---- open ---- */
+
+static void start_failed(sbx_sandbox *sb, const sbx_err *cause) {
+  sbx_err err;
+  sbx_err_set(&err, cause->code, "the sandbox could not be started: %s; nothing was run",
+              cause->message);
+  err.status = cause->status;
+  err.provider = cause->provider;
+  sb->place = NULL;
+  sbx__calls_started(sb, &err);
+}
+
+/* Opens it again after a while, when the last attempt certainly made nothing and there is time: the
+ * service could not be reached, or told us when to come back. False: it stays failed. */
+static bool retry_later(sbx__place *place, const sbx_err *err) {
+  uint64_t delay = 0;
+  if (!err->no_effect || place->retries == MAX_RETRIES)
+    return false;
+  if (err->code == SBX_ENET)
+    delay = (uint64_t)FIRST_RETRY_MS << place->retries;
+  else if (err->code == SBX_ERATE)
+    delay = err->retry_after_ms;
+  if (delay == 0 || delay > place->sb->start_timeout_ms)
+    return false;
+  /* Others were told the same moment. */
+  delay += sbx_random_upto(delay / 4);
+  if (sbx_now_ms() + delay >= place->timer.due_ms)
+    return false;
+  place->retries++;
+  sbx_timer_start(&place->retry, delay);
+  return true;
+}
+
+/* It keeps its files, so that a later call, or the close, decides what becomes of it; nothing is
+ * deleted here. */
+static void reopen_failed(sbx__place *place, const sbx_err *cause) {
+  sbx_sandbox *sb = place->sb;
+  sbx_err why, err;
+  sbx_err_copy(&why, cause);
+  if (why.code == SBX_ETIMEOUT)
+    no_answer(&why, sb, sb->start_timeout_ms);
+  sbx_err_set(
+      &err, why.code,
+      "the sandbox has stopped and could not be started again: %s; nothing was run, and its "
+      "files are kept",
+      why.message);
+  err.status = why.status;
+  err.provider = why.provider;
+  place->state = SBX__PLACE_HALTED;
+  sbx__calls_started(sb, &err);
+}
+
+static void on_reopened(sbx__place *place, const sbx_err *err) {
+  if (place->sb->freed)
+    place->state = SBX__PLACE_GONE;
+  if (place->state == SBX__PLACE_OPENING && err->code == SBX_OK) {
+    place->state = SBX__PLACE_OPEN;
+    sbx__calls_started(place->sb, NULL);
+  } else if (err->code == SBX_ELOST) {
+    sbx__place_is_gone(place);
+  } else if (place->state == SBX__PLACE_OPENING) {
+    reopen_failed(place, err);
+  }
+  if (place->state == SBX__PLACE_GONE && place->uses == 0)
+    place_end(place);
+}
+
+static void on_opened(sbx_op *op, void *arg) {
+  sbx__place *place = arg;
+  sbx_sandbox *sb = place->sb;
+  bool in_time = place->state == SBX__PLACE_OPENING;
+  place->op = NULL;
+  if (in_time && !sb->freed && retry_later(place, &op->err))
+    return;
+  sbx_timer_stop(&place->timer);
+  if (place->reopens > 0) {
+    on_reopened(place, &op->err);
+  } else if (in_time && op->err.code == SBX_OK && !sb->freed) {
+    place->state = SBX__PLACE_OPEN;
+    sbx__calls_started(sb, NULL);
+  } else {
+    /* Late, or failed with an unknown rest: nobody will use it, so nobody may pay for it. */
+    place->state = SBX__PLACE_UNWANTED;
+    if (in_time)
+      start_failed(sb, &op->err);
+    sbx__place_delete(place);
+  }
+  sbx__sandbox_step(sb);
+}
+
+static void on_place_timer(sbx_timer *timer) {
+  sbx__place *place = place_of_timer(timer);
+  sbx_sandbox *sb = place->sb;
+  if (place->state == SBX__PLACE_LATE) {
+    sbx_op_abort(place->op, SBX_ETIMEOUT);
+    return;
+  }
+  /* A retry is not begun when it would come after this. */
+  assert(place->op != NULL);
+  if (place->reopens > 0) {
+    sbx_op_abort(place->op, SBX_ETIMEOUT);
+    return;
+  }
+  /* A create that is cut off now may still happen over there, with an answer that nobody reads. So
+   * it may go on for a while; its answer is the surest way to what has to be deleted. */
+  place->state = SBX__PLACE_LATE;
+  sbx_timer_start(&place->timer, sb->late_timeout_ms);
+  sbx_err err;
+  no_answer(&err, sb, sb->start_timeout_ms);
+  sbx_err_append(&err, "; if it comes up late it is deleted; try again, or raise "
+                       "startTimeoutSeconds");
+  start_failed(sb, &err);
+  sbx__sandbox_step(sb);
+}
+
+void sbx__place_hurry(sbx__place *place) {
+  uint64_t limit = place->sb->hurry_timeout_ms;
+  if (place->state == SBX__PLACE_LATE && place->timer.due_ms > sbx_now_ms() + limit)
+    sbx_timer_start(&place->timer, limit);
+}
+
+static void on_retry(sbx_timer *timer) {
+  sbx__place *place = (sbx__place *)(void *)((char *)timer - offsetof(sbx__place, retry));
+  place->op = place->sb->provider->open(place->session, on_opened, place);
+  if (place->op != NULL)
+    return;
+  sbx_err err;
+  sbx_err_set(&err, SBX_ENOMEM, NULL);
+  sbx_timer_stop(&place->timer);
+  if (place->reopens > 0) {
+    reopen_failed(place, &err);
+    sbx__sandbox_step(place->sb);
+    return;
+  }
+  start_failed(place->sb, &err);
+  place_end(place);
+}
+
+static sbx__place *place_new(sbx_sandbox *sb) {
+  sbx__place *place = sbx_calloc(1, sizeof *place);
+  if (place == NULL)
+    return NULL;
+  place->sb = sb;
+  place->session = sb->provider->session_new(sb->config);
+  if (place->session == NULL) {
+    sbx_free(place);
+    return NULL;
+  }
+  sbx_timer_init(&place->timer, sb->loop, on_place_timer);
+  sbx_timer_init(&place->retry, sb->loop, on_retry);
+  sbx_task_init(&place->end, on_end);
+  place->next = sb->places;
+  if (place->next != NULL)
+    place->next->prev = place;
+  sb->places = place;
+  return place;
+}
+
+void sbx__place_open(sbx_sandbox *sb) {
+  for (sbx__place *old = sb->places; old != NULL; old = old->next) {
+    if (old->state == SBX__PLACE_UNWANTED && !sbx__place_is_busy(old))
+      sbx__place_delete(old);
+  }
+  sbx__place *place = place_new(sb);
+  if (place != NULL)
+    place->op = sb->provider->open(place->session, on_opened, place);
+  if (place == NULL || place->op == NULL) {
+    if (place != NULL)
+      place_free(place);
+    sbx_err err;
+    sbx_err_set(&err, SBX_ENOMEM, NULL);
+    start_failed(sb, &err);
+    return;
+  }
+  sb->place = place;
+  sbx_timer_start(&place->timer, sb->start_timeout_ms);
+}
+
+void sbx__place_reopen(sbx__place *place) {
+  sbx_sandbox *sb = place->sb;
+  place->state = SBX__PLACE_OPENING;
+  place->reopens++;
+  place->retries = 0;
+  place->op = sb->provider->open(place->session, on_opened, place);
+  if (place->op == NULL) {
+    sbx_err err;
+    sbx_err_set(&err, SBX_ENOMEM, NULL);
+    reopen_failed(place, &err);
+    return;
+  }
+  sbx_timer_start(&place->timer, sb->start_timeout_ms);
+}
