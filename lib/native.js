@@ -17,6 +17,7 @@ const { fileURLToPath } = process.getBuiltinModule("node:url");
  * @property {string} [signal]
  * @property {"confirmed" | "requested" | "unknown"} [termination] left out: nothing had to be ended
  * @property {true} [backgroundKilled]
+ * @property {true} [backgroundRunning]
  * @property {NativeKept} [output] left out when there was none
  * @property {NativeKept} [stdout] left out when there was none
  * @property {NativeKept} [stderr] left out when there was none
@@ -36,6 +37,8 @@ const { fileURLToPath } = process.getBuiltinModule("node:url");
  * @property {number | undefined} [maxOutputBytes]
  * @property {"head" | "middle" | undefined} [truncate]
  * @property {boolean | undefined} [mergeStreams]
+ * @property {string | undefined} [shell]
+ * @property {boolean | undefined} [endBackground]
  */
 /** @typedef {(stream: 0 | 1, bytes: Buffer) => void} NativeListener */
 /**

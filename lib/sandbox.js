@@ -21,7 +21,7 @@ const { constants } = process.getBuiltinModule("node:buffer");
 
 /** Options that every provider class takes. */
 export const COMMON_OPTIONS = Object.freeze([
-  "defaultTimeoutSeconds", "startTimeoutSeconds", "maxOutputBytes", "onLost",
+  "defaultTimeoutSeconds", "startTimeoutSeconds", "maxOutputBytes", "onLost", "shell",
 ]);
 
 /** Options of run() and shell(). */
@@ -30,7 +30,7 @@ const FILE_OPTIONS = Object.freeze(["signal"]);
 /** What exec() takes. */
 export const EXEC_OPTIONS = Object.freeze([
   "command", "code", "language", "context", "argv", "cwd", "env", "stdin", "timeoutSeconds", "maxOutputBytes",
-  "truncate", "mergeStreams", "encoding", "onStdout", "onStderr", "signal",
+  "truncate", "mergeStreams", "shell", "background", "encoding", "onStdout", "onStderr", "signal",
 ]);
 /** Most bytes of one file unless told otherwise; and what the core can hold at all. */
 const DEFAULT_READ_BYTES = 256 * 1024 * 1024;
@@ -66,6 +66,7 @@ export const control = Symbol("control");
 const LANGUAGES = Object.freeze(/** @type {const} */ (["python", "node", "shell"]));
 const CODE_LANGUAGES = /** @type {const} */ (["python", "node"]);
 const TRUNCATE = /** @type {const} */ (["head", "middle"]);
+const BACKGROUND = /** @type {const} */ (["keep", "end"]);
 
 /** Bits of the native `capabilities`, in order. */
 const CAPABILITIES = Object.freeze([
@@ -144,7 +145,7 @@ export class NativeSandbox {
    * @param {NativeSetup} setup
    */
   constructor({ provider, providerId, options, own, languages = LANGUAGES, runOptions = RUN_OPTIONS }) {
-    const { defaultTimeoutSeconds = 30, startTimeoutSeconds = 60, onLost = "recreate" } = options;
+    const { defaultTimeoutSeconds = 30, startTimeoutSeconds = 60, onLost = "recreate", shell } = options;
     this.#providerId = providerId;
     this.#languages = languages;
     this.#runOptions = runOptions;
@@ -153,6 +154,7 @@ export class NativeSandbox {
       defaultTimeoutMs: checkTimeoutSeconds(defaultTimeoutSeconds, "defaultTimeoutSeconds"),
       startTimeoutMs: checkTimeoutSeconds(startTimeoutSeconds, "startTimeoutSeconds"),
       onLost: checkWord(onLost, ["recreate", "reject"], "onLost"),
+      ...(shell !== undefined && { shell: checkShell(shell) }),
       ...own,
     });
     const { Sandbox } = native();
@@ -425,6 +427,7 @@ export class NativeSandbox {
    */
   #execSpec(spec, bounds) {
     const { cwd, env, stdin, timeoutSeconds, maxOutputBytes = this.#maxOutputBytes, truncate, mergeStreams } = spec;
+    const { shell, background } = spec;
     /** @type {NativeSpec} */
     const checked = whatToRun(spec);
     checked.maxOutputBytes = checkInteger(maxOutputBytes, "maxOutputBytes", 1, bounds.outputBytes);
@@ -432,6 +435,8 @@ export class NativeSandbox {
     if (env !== undefined) checked.env = checkEnv(env);
     if (stdin !== undefined) checked.stdin = checkContents(stdin, "stdin");
     if (truncate !== undefined) checked.truncate = checkWord(truncate, TRUNCATE, "truncate");
+    if (shell !== undefined) checked.shell = checkShell(shell);
+    if (background !== undefined) checked.endBackground = checkWord(background, BACKGROUND, "background") === "end";
     if (mergeStreams !== undefined) checked.mergeStreams = checkBoolean(mergeStreams, "mergeStreams");
     if (timeoutSeconds !== undefined) {
       const range = { max: bounds.timeoutSeconds, endless: bounds.endless };
@@ -492,6 +497,13 @@ export class NativeSandbox {
   #translate(plain, site) {
     return errorFromNative({ ...plain, provider: plain.provider === null ? null : this.#providerId }, site);
   }
+}
+
+/** @param {unknown} shell */
+function checkShell(shell) {
+  const text = checkString(shell, "shell");
+  if (text === "bash" || text === "sh" || (text.startsWith("/") && !text.includes("\0"))) return text;
+  throw invalid('`shell` must be "bash", "sh" or an absolute path such as "/bin/zsh"');
 }
 
 /**
@@ -719,6 +731,7 @@ function execResult(raw, asText) {
     droppedBytes: { output: output.dropped, stdout: stdout.dropped, stderr: stderr.dropped },
     termination: raw.termination ?? "none",
     backgroundKilled: raw.backgroundKilled ?? false,
+    backgroundRunning: raw.backgroundRunning ?? false,
     durationMs: raw.durationMs,
   };
   if (raw.signal !== undefined) result.signal = raw.signal;

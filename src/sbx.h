@@ -133,9 +133,10 @@ enum {
 /* Makes a sandbox object; no I/O, nothing is created yet.
  *  provider      "local"
  *  options_json  one JSON object, UTF-8. Common members: "defaultTimeoutMs" (integer, 30000),
- *                "startTimeoutMs" (integer, 60000), "onLost" ("recreate" | "reject").
- *                The rest belongs to the provider; see its file. Unknown members are refused.
- * Errors: SBX_EINVAL, SBX_EKEY, SBX_EUNSUPPORTED (no such provider), SBX_ENOMEM. */
+ *                "startTimeoutMs" (integer, 60000), "onLost" ("recreate" | "reject"),
+ *                "shell" (see sbx_exec_spec.shell). The rest belongs to the provider; see its file.
+ * Unknown members are refused. Errors: SBX_EINVAL, SBX_EKEY, SBX_EUNSUPPORTED (no such provider),
+ * SBX_ENOMEM. */
 int sbx_sandbox_new(sbx_sandbox **out, sbx_loop *loop, const char *provider, sbx_slice options_json,
                     sbx_err *err);
 
@@ -161,7 +162,7 @@ int sbx_sandbox_start(sbx_sandbox *sb, sbx_done_cb cb, void *arg, sbx_call **out
 int sbx_sandbox_close(sbx_sandbox *sb, sbx_done_cb cb, void *arg, sbx_err *err);
 
 typedef enum sbx_exec_kind {
-  SBX_EXEC_SHELL, /* `text` is a command line for /bin/sh */
+  SBX_EXEC_SHELL, /* `text` is a command line for `shell` */
   SBX_EXEC_CODE,  /* `text` is source text in `language` */
   SBX_EXEC_ARGV,  /* `argv` is run without a shell */
 } sbx_exec_kind;
@@ -181,7 +182,10 @@ typedef struct sbx_env_var {
 /* Zero-initialize, then set what is needed. */
 typedef struct sbx_exec_spec {
   sbx_exec_kind kind;
-  sbx_slice text;        /* SHELL and CODE; no NUL; no limit on the size */
+  sbx_slice text; /* SHELL and CODE; no NUL; no limit on the size */
+  /* SHELL: "bash", "sh" or an absolute path; empty: the "shell" of the options, and without one
+   * bash where the sandbox has it, else sh. */
+  sbx_slice shell;
   sbx_language language; /* CODE */
   const sbx_slice *argv; /* ARGV: at least one item, no NUL */
   size_t argc;
@@ -195,6 +199,9 @@ typedef struct sbx_exec_spec {
   uint64_t timeout_ms;     /* 0: the default; <= 2147483000; SBX_NO_TIMEOUT: none */
   size_t max_output_bytes; /* kept of each stream; 0: SBX_MAX_OUTPUT_BYTES_DEFAULT; <= 1 GiB */
   sbx_truncate truncate;
+  /* What the command leaves in the background ends with it. Else it lives until its own call times
+   * out or is cancelled, or the sandbox is closed. */
+  bool end_background;
   bool merge_streams; /* both streams through one pipe: exact order, everything in `output` only */
 } sbx_exec_spec;
 
@@ -225,7 +232,8 @@ typedef struct sbx_exec_result {
   int exit_code;
   const char *signal_name; /* "SIGKILL", or NULL */
   sbx_termination termination;
-  bool background_killed; /* processes that outlived the command were ended */
+  bool background_killed;  /* processes that outlived the command were ended */
+  bool background_running; /* processes that outlived the command were seen to live on */
   uint64_t duration_ms;
   sbx_kept output; /* both streams in the order of arrival */
   sbx_kept out;    /* stdout; empty with merge_streams */

@@ -180,6 +180,13 @@ interface ExecCommon {
    * others. Not together with `onStderr`.
    */
   mergeStreams?: boolean | undefined;
+  /** For `command`: "bash", "sh" or an absolute path. Default: the sandbox's `shell` option. */
+  shell?: string | undefined;
+  /**
+   * What the command leaves in the background: "keep" (default) lets it live until this call times out or is
+   * cancelled, or the sandbox is closed; "end" ends it with the command.
+   */
+  background?: "keep" | "end" | undefined;
   /** Aborted during the call: resolves with status "cancelled" after the process tree was ended. */
   signal?: CallSignal | undefined;
 }
@@ -260,6 +267,8 @@ export interface ExecResult<Data extends string | Uint8Array = string> {
   termination: "none" | "confirmed" | "requested" | "unknown";
   /** Processes that outlived the command were ended. */
   backgroundKilled: boolean;
+  /** Processes that outlived the command were seen to live on. */
+  backgroundRunning: boolean;
   durationMs: number;
   /** Code in an interpreter: what it showed, in order. */
   results?: ExecShownResult[];
@@ -362,6 +371,8 @@ export interface LocalSandboxOptions {
   nodePath?: string | undefined;
   /** When the workspace was removed behind our back: a fresh one for the next call (default), or none. */
   onLost?: "recreate" | "reject" | undefined;
+  /** For command lines: "bash", "sh" or an absolute path. Default: bash where the sandbox has it, else sh. */
+  shell?: string | undefined;
   /**
    * There is no isolated level yet. "best-effort" (default): as much as there is, with a warning on the
    * first use. "required": the constructor throws. "none" says that this is known and keeps the warning
@@ -406,6 +417,8 @@ export interface RemoteSandboxOptions {
   maxOutputBytes?: number | undefined;
   /** When the sandbox has vanished: a fresh one for the next call (default), or none. */
   onLost?: "recreate" | "reject" | undefined;
+  /** For command lines: "bash", "sh" or an absolute path. Default: bash where the sandbox has it, else sh. */
+  shell?: string | undefined;
 }
 
 /** Of a variable's name in parentheses the value is the default. */
@@ -539,6 +552,8 @@ export interface E2BSandboxOptions {
   ca?: string | Uint8Array | undefined;
   /** When the sandbox was lost: a fresh one for the next call (default), or none. */
   onLost?: "recreate" | "reject" | undefined;
+  /** For command lines: "bash", "sh" or an absolute path. Default: bash where the sandbox has it, else sh. */
+  shell?: string | undefined;
 }
 
 /** Agentium's name for the options. */

@@ -40,6 +40,18 @@ bool GetText(Napi::Env env, Napi::Object object, const char *name, const char *w
   return value.IsEmpty() || out->Read(env, value, what);
 }
 
+bool GetFlag(Napi::Env env, Napi::Object object, const char *name, const char *what, bool *out) {
+  Napi::Value value;
+  if (!Get(env, object, name, &value))
+    return false;
+  if (value.IsEmpty())
+    return true;
+  if (!value.IsBoolean())
+    return ThrowType(env, what, "a boolean");
+  *out = value.As<Napi::Boolean>().Value();
+  return true;
+}
+
 bool GetTexts(Napi::Env env, Napi::Object object, const char *name, const char *what,
               std::vector<Text> *out) {
   Napi::Value value;
@@ -202,7 +214,8 @@ bool ExecArgs::ReadTexts(Napi::Env env, Napi::Object object) {
       !GetText(env, object, "truncate", "spec.truncate", &truncate) ||
       !GetText(env, object, "text", "spec.text", &text_) ||
       !GetText(env, object, "cwd", "spec.cwd", &cwd_) ||
-      !GetText(env, object, "context", "spec.context", &context_))
+      !GetText(env, object, "context", "spec.context", &context_) ||
+      !GetText(env, object, "shell", "spec.shell", &shell_))
     return false;
 
   if (strcmp(kind.CString(), "shell") == 0)
@@ -231,13 +244,16 @@ bool ExecArgs::ReadTexts(Napi::Env env, Napi::Object object) {
   spec_.text = text_.Slice();
   spec_.cwd = cwd_.Slice();
   spec_.context = context_.Slice();
+  spec_.shell = shell_.Slice();
   return true;
 }
 
 bool ExecArgs::ReadNumbers(Napi::Env env, Napi::Object object) {
-  Napi::Value timeout, max_output, merge;
+  Napi::Value timeout, max_output;
   if (!Get(env, object, "timeoutMs", &timeout) ||
-      !Get(env, object, "maxOutputBytes", &max_output) || !Get(env, object, "mergeStreams", &merge))
+      !Get(env, object, "maxOutputBytes", &max_output) ||
+      !GetFlag(env, object, "mergeStreams", "spec.mergeStreams", &spec_.merge_streams) ||
+      !GetFlag(env, object, "endBackground", "spec.endBackground", &spec_.end_background))
     return false;
 
   if (!timeout.IsEmpty()) {
@@ -251,11 +267,6 @@ bool ExecArgs::ReadNumbers(Napi::Env env, Napi::Object object) {
   if (!max_output.IsEmpty() && !ReadCount(env, max_output, "spec.maxOutputBytes", &bytes))
     return false;
   spec_.max_output_bytes = static_cast<size_t>(bytes);
-  if (!merge.IsEmpty()) {
-    if (!merge.IsBoolean())
-      return ThrowType(env, "spec.mergeStreams", "a boolean");
-    spec_.merge_streams = merge.As<Napi::Boolean>().Value();
-  }
   return true;
 }
 
@@ -363,6 +374,8 @@ napi_value MakeExecResult(napi_env env, const sbx_exec_result &result) {
     maker.SetText("termination", TerminationName(result.termination));
   if (result.background_killed)
     maker.SetBool("backgroundKilled", true);
+  if (result.background_running)
+    maker.SetBool("backgroundRunning", true);
   SetKept(maker, env, "output", result.output);
   SetKept(maker, env, "stdout", result.out);
   SetKept(maker, env, "stderr", result.err);

@@ -52,7 +52,7 @@ private:
   bool ReadLists(Napi::Env env, Napi::Object object);
 
   sbx_exec_spec spec_ = {};
-  Text text_, cwd_, context_;
+  Text text_, cwd_, context_, shell_;
   std::vector<Text> argv_texts_, env_texts_;
   std::vector<sbx_slice> argv_;
   std::vector<sbx_env_var> env_;

@@ -44,9 +44,10 @@ typedef struct sbx_exec_status {
   int signal_number;       /* 0 when unknown */
   const char *signal_name; /* static text or NULL */
   bool started;            /* the command may have run; valid also when the op failed */
-  bool background_killed;
-  bool limit_kept; /* the provider itself ended the command, because of its timeout_ms */
-  bool tree_gone;  /* the provider saw the whole process tree end */
+  bool background_killed;  /* what it had left behind was ended */
+  bool background_running; /* what it has left behind was seen to live on */
+  bool limit_kept;         /* the provider itself ended the command, because of its timeout_ms */
+  bool tree_gone;          /* the provider saw the whole process tree end */
 } sbx_exec_status;
 
 /* The regular files found by `list`. */
@@ -100,7 +101,8 @@ typedef struct sbx_provider {
   sbx_op *(*close)(sbx_session *session, sbx_op_done done, void *arg);
   sbx_op *(*probe)(sbx_session *session, sbx_liveness *out, sbx_op_done done, void *arg);
 
-  /* Runs one command. `spec` is checked and complete (timeout_ms and max_output_bytes set), is
+  /* Runs one command. `spec` is checked and complete (timeout_ms and max_output_bytes set;
+   * shell empty only for: bash where there is one, else sh), is
    * borrowed for the call; `out` and `status` live until the op is done. A kind of command that
    * this sandbox cannot run is an error of the op, with `status->started` false. The op finishes
    * when the command has ended and its output is complete. abort(SBX_ECANCELED) drops the

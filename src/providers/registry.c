@@ -12,7 +12,8 @@ static const sbx_provider *const providers[] = {&sbx_local_provider, &sbx_e2b_pr
                                                 &sbx_daytona_provider};
 
 /* What src/sandbox reads itself. */
-static const char *const common_names[] = {"defaultTimeoutMs", "startTimeoutMs", "onLost", NULL};
+static const char *const common_names[] = {"defaultTimeoutMs", "startTimeoutMs", "onLost", "shell",
+                                           NULL};
 
 const sbx_provider *sbx_provider_find(const char *id) {
   for (size_t i = 0; i < sizeof providers / sizeof providers[0]; i++) {

@@ -192,6 +192,7 @@ static int fill_result(exec_call *exec, sbx_exec_result *result) {
   const sbx_exec_status *status = &exec->status;
   result->termination = exec->termination;
   result->background_killed = exec->ended && status->background_killed;
+  result->background_running = exec->ended && status->background_running;
   result->duration_ms = exec->duration_ms;
   if (exec->timed_out) {
     result->outcome = SBX_TIMED_OUT;
@@ -255,6 +256,10 @@ static sbx_exec_spec complete(const sbx_sandbox *sb, const sbx_exec_spec *spec) 
     full.argv = NULL;
     full.argc = 0;
   }
+  if (spec->kind != SBX_EXEC_SHELL)
+    full.shell = sbx_slice_of(NULL, 0);
+  else if (spec->shell.len == 0 && sb->shell != NULL)
+    full.shell = sbx_slice_str(sb->shell);
   if (full.timeout_ms == 0)
     full.timeout_ms = sb->exec_timeout_ms;
   if (full.max_output_bytes == 0)

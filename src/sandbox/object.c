@@ -36,12 +36,28 @@ static int read_limit(uint64_t *out, const sbx_json *options, const char *name, 
   return SBX_OK;
 }
 
+static int read_shell(sbx_sandbox *sb, const sbx_json *options, sbx_err *err) {
+  const sbx_json *v = sbx_json_get(options, "shell");
+  sbx_slice shell = {NULL, 0};
+  if (v == NULL)
+    return SBX_OK;
+  if (!sbx_json_string(v, &shell) || shell.len == 0)
+    return sbx_err_set(err, SBX_EINVAL, "shell must be \"bash\", \"sh\" or an absolute path");
+  int rc = sbx__check_shell(shell, err);
+  if (rc != SBX_OK)
+    return rc;
+  sb->shell = sbx_strndup(shell.ptr, shell.len);
+  return sb->shell != NULL ? SBX_OK : sbx_err_set(err, SBX_ENOMEM, NULL);
+}
+
 static int read_common(sbx_sandbox *sb, const sbx_json *options, sbx_err *err) {
   const sbx_json *v = sbx_json_get(options, "onLost");
   sbx_slice on_lost = sbx_slice_str("recreate");
   int rc = read_limit(&sb->exec_timeout_ms, options, "defaultTimeoutMs", err);
   if (rc == SBX_OK)
     rc = read_limit(&sb->start_timeout_ms, options, "startTimeoutMs", err);
+  if (rc == SBX_OK)
+    rc = read_shell(sb, options, err);
   if (rc != SBX_OK)
     return rc;
   if (sb->file_timeout_ms < sb->exec_timeout_ms)
@@ -93,6 +109,7 @@ int sbx__sandbox_new_with(sbx_sandbox **out, sbx_loop *loop, const sbx_provider 
   if (rc != SBX_OK) {
     if (err != NULL && err->provider == NULL)
       err->provider = provider->id;
+    sbx_free(sb->shell);
     sbx_free(sb);
     return rc;
   }
@@ -252,6 +269,7 @@ void sbx__sandbox_step(sbx_sandbox *sb) {
     step_close(sb);
   } else if (sb->first_call == NULL && sb->places == NULL) {
     sb->provider->config_free(sb->config);
+    sbx_free(sb->shell);
     sbx_free(sb);
   }
 }

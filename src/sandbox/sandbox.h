@@ -29,6 +29,7 @@ struct sbx_sandbox {
   sbx_loop *loop;
   const sbx_provider *provider;
   sbx_config *config;
+  char *shell;              /* for commands that name none; NULL: the provider chooses */
   bool recreate;            /* a lost sandbox is replaced by the next call */
   uint64_t exec_timeout_ms; /* when the command brings none */
   uint64_t start_timeout_ms;
@@ -196,6 +197,7 @@ void sbx__relay_deinit(sbx__relay *relay);
 /* ---- arguments ---- */
 
 int sbx__check_path(sbx_slice path, sbx_err *err);
+int sbx__check_shell(sbx_slice shell, sbx_err *err);
 int sbx__check_spec(const sbx_exec_spec *spec, uint32_t caps, sbx_err *err);
 /* Copies all that `from` points to into one block; sbx_free() it. Errors: SBX_ENOMEM. */
 int sbx__copy_spec(sbx_exec_spec *to, char **block, const sbx_exec_spec *from);

@@ -96,6 +96,14 @@ static int check_limits(const sbx_exec_spec *spec, sbx_err *err) {
   return SBX_OK;
 }
 
+int sbx__check_shell(sbx_slice shell, sbx_err *err) {
+  if (shell.len == 0 || sbx_slice_eq_str(shell, "bash") || sbx_slice_eq_str(shell, "sh"))
+    return SBX_OK;
+  if (shell.ptr[0] != '/' || sbx_slice_has_nul(shell))
+    return sbx_err_set(err, SBX_EINVAL, "shell must be \"bash\", \"sh\" or an absolute path");
+  return SBX_OK;
+}
+
 int sbx__check_spec(const sbx_exec_spec *spec, uint32_t caps, sbx_err *err) {
   int rc = check_text(spec, err);
   if (rc == SBX_OK)
@@ -105,6 +113,8 @@ int sbx__check_spec(const sbx_exec_spec *spec, uint32_t caps, sbx_err *err) {
   if (rc == SBX_OK)
     rc = check_no_nul(spec->cwd, SBX_EPATH, "the working directory", "a file name cannot hold one",
                       err);
+  if (rc == SBX_OK)
+    rc = sbx__check_shell(spec->shell, err);
   if (rc != SBX_OK)
     return rc;
   if (spec->context.len > 0 && spec->kind != SBX_EXEC_CODE)
@@ -136,7 +146,8 @@ static bool block_size(size_t *total, const sbx_exec_spec *spec) {
               sbx_size_mul(&env_size, spec->env_count, sizeof *spec->env) &&
               add_size(total, argv_size) && add_size(total, env_size) &&
               add_size(total, spec->text.len) && add_size(total, spec->cwd.len) &&
-              add_size(total, spec->stdin_bytes.len) && add_size(total, spec->context.len);
+              add_size(total, spec->stdin_bytes.len) && add_size(total, spec->context.len) &&
+              add_size(total, spec->shell.len);
   for (size_t i = 0; fits && i < spec->argc; i++)
     fits = add_size(total, spec->argv[i].len);
   for (size_t i = 0; fits && i < spec->env_count; i++)
@@ -172,5 +183,6 @@ int sbx__copy_spec(sbx_exec_spec *to, char **block, const sbx_exec_spec *from) {
   to->cwd = put_bytes(&at, from->cwd);
   to->stdin_bytes = put_bytes(&at, from->stdin_bytes);
   to->context = put_bytes(&at, from->context);
+  to->shell = put_bytes(&at, from->shell);
   return SBX_OK;
 }
