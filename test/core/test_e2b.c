@@ -1,8 +1,11 @@
 /* Tests of what in the E2B provider needs no server: options, answers, addresses, the line at a
  * command's end, requests, and the interpreter's lines. */
-#include "providers/e2b/e2b.h"
-
 #include "core/err.h"
+#include "providers/e2b/cell.h"
+#include "providers/e2b/command.h"
+#include "providers/e2b/config.h"
+#include "providers/e2b/session.h"
+#include "providers/e2b/wire.h"
 #include "support/config_test.h"
 
 #define TOKEN "0123456789abcdef0123456789abcdef"

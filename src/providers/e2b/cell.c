@@ -6,7 +6,7 @@
  *
  * Invariant: results and the error are kept as the bytes that came, once they were found to be
  * JSON. */
-#include "providers/e2b/e2b.h"
+#include "providers/e2b/cell.h"
 
 #include "core/alloc.h"
 #include "core/enc.h"

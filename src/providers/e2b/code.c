@@ -5,12 +5,16 @@
  * context; a mere end of the stream would let it go on, and everything after it wait.
  *
  * Invariant: code has run to its end only when the reply has said so; the stream's end does not. */
-#include "providers/e2b/e2b.h"
+#include "providers/e2b/code.h"
 
 #include "core/alloc.h"
 #include "core/enc.h"
 #include "core/err.h"
 #include "core/lines.h"
+#include "providers/e2b/cell.h"
+#include "providers/e2b/context.h"
+#include "providers/e2b/life.h"
+#include "providers/e2b/wire.h"
 
 #include <string.h>
 

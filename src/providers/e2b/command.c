@@ -10,11 +10,12 @@
  * All processes of a command are marked by a variable in their environment.
  *
  * Invariant: text of the user is never put into text that a shell reads. */
-#include "providers/e2b/e2b.h"
+#include "providers/e2b/command.h"
 
 #include "core/alloc.h"
 #include "core/enc.h"
 #include "core/err.h"
+#include "providers/e2b/session.h"
 
 #include <stdio.h>
 #include <string.h>

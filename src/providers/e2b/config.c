@@ -17,10 +17,11 @@
  *   debug             everything is on this machine
  *
  * Invariant: what comes out of here can be sent as it is; nothing of it is ever in a message. */
-#include "providers/e2b/e2b.h"
+#include "providers/e2b/config.h"
 
 #include "core/alloc.h"
 #include "core/err.h"
+#include "providers/remote/remote.h"
 
 #include <string.h>
 

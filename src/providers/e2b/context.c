@@ -6,11 +6,12 @@
  *
  * Invariant: of calls that need the same new context, one request makes it, and none of the calls
  * owns that request: each may be cancelled without the others. */
-#include "providers/e2b/e2b.h"
+#include "providers/e2b/context.h"
 
 #include "core/alloc.h"
 #include "core/err.h"
 #include "core/url.h"
+#include "providers/e2b/wire.h"
 
 #include <string.h>
 

@@ -7,15 +7,99 @@
  * wrapper writes into both streams. The line comes also when something in the background keeps the
  * streams open; then what follows it is waited for no longer than a moment.
  *
- * Invariant: the start request is sent at most once. */
-#include "providers/e2b/e2b.h"
+ * A tree is ended by two requests at once: the process service's own signal, which reaches the one
+ * process that it knows and lets it close the streams, and a second command that kills everything
+ * that is marked. That one runs as root: what a command has started by sudo is root's.
+ *
+ * Invariants: the start request is sent at most once. A kill succeeds only when nothing marked was
+ * left when it was looked for. */
+#include "providers/e2b/exec.h"
 
 #include "core/err.h"
 #include "core/rand.h"
+#include "providers/e2b/command.h"
+#include "providers/e2b/files.h"
+#include "providers/e2b/life.h"
+#include "providers/e2b/process.h"
+#include "providers/e2b/session.h"
+#include "providers/e2b/wire.h"
 
-enum { DRAIN_MS = 500 }; /* for what a stream still holds when the command has ended */
+enum {
+  DRAIN_MS = 500, /* for what a stream still holds when the command has ended */
+  KILLER_LIMIT_MS = 4000,
+  KILLER_DEADLINE_MS = 5000, /* also when the service does not keep the limit */
+  KILL_AGAIN_MS = 300,
+  MAX_BODY = 256
+};
+
+/* ---- the end of a tree ---------------------------------------------------------------------- */
+
+static void on_signal_reply(sbx_steps *steps, sbx_http *reply) {
+  (void)reply; /* the process may have ended meanwhile */
+  sbx_steps_finish(steps, NULL);
+}
+
+/* Nobody waits for the answer. */
+static void send_signal(sbx_session *session, int64_t pid) {
+  sbx_buf body;
+  sbx_steps *steps = sbx_steps_new(sizeof *steps, session, session->config->loop, NULL, NULL);
+  if (steps == NULL)
+    return;
+  sbx_buf_init(&body, MAX_BODY);
+  sbx_buf_appendf(&body, "{\"process\":{\"pid\":%lld},\"signal\":\"SIGNAL_SIGKILL\"}",
+                  (long long)pid);
+  sbx__e2b_request request = {.http.method = "POST",
+                              .path = sbx_slice_str("/process.Process/SendSignal"),
+                              .content_type = "application/json",
+                              .http.take_body = &body,
+                              .http.repeatable = true,
+                              .http.timeout_ms = KILLER_LIMIT_MS,
+                              .rpc = true};
+  sbx__e2b_to_sandbox(steps, &request, on_signal_reply);
+  sbx_buf_deinit(&body);
+}
+
+static void on_killer_done(sbx_op *op, void *arg) {
+  sbx_steps *steps = arg;
+  const sbx__e2b_end *end = sbx__e2b_process_end(op);
+  sbx_err err;
+  steps->request = NULL;
+  if (op->err.code != SBX_OK) {
+    sbx_steps_finish(steps, &op->err);
+  } else if (end->exited && end->exit_code == 0) {
+    sbx_steps_finish(steps, NULL);
+  } else {
+    sbx_err_set(&err, SBX_EPROVIDER, "e2b: kill: some processes of the command could not be ended");
+    sbx_steps_finish(steps, &err);
+  }
+}
+
+/* Success: no process marked with `token` is left. `pid` is that of the first, 0 when unknown. */
+static sbx_op *kill_tree(sbx_session *session, const char *token, int64_t pid, sbx_op_done done,
+                         void *arg) {
+  sbx_buf request;
+  sbx_op *process = NULL;
+  sbx_steps *steps = sbx_steps_new(sizeof *steps, session, session->config->loop, done, arg);
+  if (steps == NULL)
+    return NULL;
+  if (sbx__e2b_command_killer(&request, token) == SBX_OK) {
+    sbx__e2b_process_spec spec = {
+        .request = &request, .as_root = true, .limit_ms = KILLER_LIMIT_MS};
+    process = sbx__e2b_process(session, &spec, on_killer_done, steps);
+  }
+  if (process != NULL)
+    sbx_op_set_deadline(process, KILLER_DEADLINE_MS);
+  sbx_buf_deinit(&request);
+  if (pid > 0)
+    send_signal(session, pid);
+  sbx_steps_wait_for(steps, process);
+  return &steps->op;
+}
+
+/* ---- a command ------------------------------------------------------------------------------ */
 
 typedef struct exec_op exec_op;
+typedef struct kill_op kill_op;
 
 /* One of the two streams, on its way to the output. */
 typedef struct stream_end {
@@ -23,6 +107,13 @@ typedef struct stream_end {
   sbx_stream stream;
   sbx__e2b_trailer trailer;
 } stream_end;
+
+/* The kill of an exec. */
+struct kill_op {
+  sbx_steps steps;
+  exec_op *exec; /* NULL when it has ended */
+  int64_t pid;   /* of its first process; 0: unknown, -1: not started */
+};
 
 struct exec_op {
   sbx_steps steps; /* it waits for the process, or for the kill */
@@ -37,7 +128,7 @@ struct exec_op {
   sbx_timer drain;
   bool began;      /* the sandbox's life knows of it */
   bool killed;     /* somebody kills the tree already */
-  sbx_op **killer; /* where that keeps this op */
+  kill_op *killer; /* it kills this op's tree, and is told when this has ended */
 };
 
 /* ---- the end -------------------------------------------------------------------------------- */
@@ -57,7 +148,7 @@ static void let_go(sbx_steps *steps) {
   exec_op *x = (exec_op *)(void *)steps;
   sbx_timer_stop(&x->drain);
   if (x->killer != NULL)
-    *x->killer = NULL;
+    x->killer->exec = NULL;
   x->killer = NULL;
   if (x->began)
     sbx__e2b_life_leave(x->steps.session);
@@ -102,8 +193,7 @@ static void on_tree_killed(sbx_op *op, void *arg) {
 static void end_tree(exec_op *x, int64_t pid) {
   x->status->limit_kept = true;
   x->killed = true;
-  sbx_steps_wait_for(&x->steps,
-                     sbx__e2b_kill_tree(x->steps.session, x->token, pid, on_tree_killed, x));
+  sbx_steps_wait_for(&x->steps, kill_tree(x->steps.session, x->token, pid, on_tree_killed, x));
 }
 
 static void take_end(exec_op *x, const sbx__e2b_end *end) {
@@ -246,25 +336,59 @@ sbx_op *sbx__e2b_exec(sbx_session *session, const sbx_exec_spec *spec, sbx_outpu
   return &x->steps.op;
 }
 
-/* ---- the killer's side ---------------------------------------------------------------------- */
+/* ---- kill ----------------------------------------------------------------------------------- */
 
-const char *sbx__e2b_exec_begin_kill(sbx_op *op, sbx_op **killer, int64_t *pid) {
-  exec_op *x = (exec_op *)(void *)op;
-  *pid = x->started_at_ms == 0 ? -1 : 0;
-  if (is_running(x))
-    *pid = sbx__e2b_process_end(x->steps.request)->pid;
-  x->killed = true;
-  x->killer = killer;
-  return x->token;
+static void release_kill(sbx_steps *steps) {
+  kill_op *k = (kill_op *)(void *)steps;
+  if (k->exec != NULL)
+    k->exec->killer = NULL;
 }
 
-void sbx__e2b_exec_tree_gone(sbx_op *op) {
-  exec_op *x = (exec_op *)(void *)op;
+/* Nothing is left of the tree: the exec ends soon, also when its stream does not. */
+static void exec_tree_gone(exec_op *x) {
   x->status->tree_gone = true;
   if (!x->drain.armed)
     sbx_timer_start(&x->drain, DRAIN_MS);
 }
 
-void sbx__e2b_exec_end_kill(sbx_op *op) {
-  ((exec_op *)(void *)op)->killer = NULL;
+static void kill_now(sbx_steps *steps);
+
+static void on_all_killed(sbx_op *op, void *arg) {
+  kill_op *k = arg;
+  k->steps.request = NULL;
+  if (op->err.code != SBX_OK) {
+    sbx_steps_finish(&k->steps, &op->err);
+  } else if (k->exec != NULL && k->pid == 0) {
+    /* It was asked to start, and may do so only now. */
+    sbx_steps_wait(&k->steps, KILL_AGAIN_MS, kill_now);
+  } else {
+    if (k->exec != NULL)
+      exec_tree_gone(k->exec);
+    sbx_steps_finish(&k->steps, NULL);
+  }
+}
+
+static void kill_now(sbx_steps *steps) {
+  kill_op *k = (kill_op *)(void *)steps;
+  exec_op *x = k->exec;
+  if (x == NULL) {
+    sbx_steps_finish(steps, NULL);
+    return;
+  }
+  k->pid = x->started_at_ms == 0 ? -1 : 0;
+  if (is_running(x))
+    k->pid = sbx__e2b_process_end(x->steps.request)->pid;
+  x->killed = true;
+  x->killer = k;
+  sbx_steps_wait_for(steps, kill_tree(steps->session, x->token, k->pid, on_all_killed, k));
+}
+
+sbx_op *sbx__e2b_kill(sbx_session *session, sbx_op *exec, sbx_op_done done, void *arg) {
+  kill_op *k = sbx_steps_new(sizeof *k, session, session->config->loop, done, arg);
+  if (k == NULL)
+    return NULL;
+  k->exec = (exec_op *)(void *)exec;
+  k->steps.release = release_kill;
+  kill_now(&k->steps);
+  return &k->steps.op;
 }

@@ -2,12 +2,13 @@
  *
  * Invariant: "no such file" is the daemon's own word about the path; a 404 of anything else is not
  * taken for it. A file counts as written only when the daemon names it. */
-#include "providers/e2b/e2b.h"
+#include "providers/e2b/files.h"
 
 #include "core/alloc.h"
 #include "core/enc.h"
 #include "core/err.h"
 #include "core/url.h"
+#include "providers/e2b/wire.h"
 
 #include <string.h>
 

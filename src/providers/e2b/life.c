@@ -1,4 +1,4 @@
-/* life.c - alive or gone; lifetime, pause, resume.
+/* life.c - alive or gone, and for how long.
  *
  * The provider ends a sandbox at the end of its lifetime, whatever runs in it. A command that may
  * take longer keeps it alive: as long as the command runs, the lifetime is begun anew in good time.
@@ -6,12 +6,12 @@
  *
  * Invariant: "gone" is the clear word of the sandbox's host or of the control plane; no answer, and
  * any other answer, is not. */
-#include "providers/e2b/e2b.h"
+#include "providers/e2b/life.h"
 
 #include "core/err.h"
+#include "providers/e2b/wire.h"
 
 enum {
-  MAX_PATH = 1024,
   HEALTH_MS = 2500,          /* half of what a probe may take */
   LIFETIME_MARGIN_MS = 5000, /* between the end of a command and the end of the lifetime */
   MAX_LEAD_MS = 60 * 1000,   /* how long before its end the lifetime is begun anew */
@@ -20,33 +20,6 @@ enum {
   MIN_REFRESH_S = 15, /* the provider makes less than that so much */
   MAX_REFRESH_S = 3600,
 };
-
-/* One request about this sandbox to the control plane; `body` NULL: none. */
-static void send_request(sbx_steps *steps, const char *method, const char *action, sbx_buf *body,
-                         sbx_steps_reply on_reply) {
-  sbx_buf path;
-  sbx_buf_init(&path, MAX_PATH);
-  sbx_buf_appendf(&path, "/sandboxes/%s%s", steps->session->id, action);
-  sbx__e2b_request request = {.http.method = method,
-                              .path = sbx_buf_slice(&path),
-                              .content_type = body != NULL ? "application/json" : NULL,
-                              .http.take_body = body,
-                              .http.repeatable = true};
-  if (path.error == SBX_OK)
-    sbx__e2b_to_api(steps, &request, on_reply);
-  else
-    sbx_steps_finish_code(steps, SBX_ENOMEM);
-  sbx_buf_deinit(&path);
-}
-
-static void send_number(sbx_steps *steps, const char *action, const char *name, uint64_t number,
-                        sbx_steps_reply on_reply) {
-  sbx_buf body;
-  sbx_buf_init(&body, MAX_PATH);
-  sbx_buf_appendf(&body, "{\"%s\":%llu}", name, (unsigned long long)number);
-  send_request(steps, "POST", action, &body, on_reply);
-  sbx_buf_deinit(&body);
-}
 
 /* ---- probe ---------------------------------------------------------------------------------- */
 
@@ -74,7 +47,7 @@ static void ask_control_plane(probe_op *p) {
   if (p->steps.session->config->debug)
     tell(p, SBX_LIVENESS_UNKNOWN);
   else
-    send_request(&p->steps, "GET", "", NULL, on_detail);
+    sbx__e2b_about(&p->steps, "GET", "", NULL, on_detail);
 }
 
 static void on_health(sbx_steps *steps, sbx_http *http) {
@@ -115,61 +88,6 @@ sbx_op *sbx__e2b_probe(sbx_session *session, sbx_liveness *out, sbx_op_done done
                               .http.timeout_ms = HEALTH_MS};
   sbx__e2b_to_sandbox(&p->steps, &request, on_health);
   return &p->steps.op;
-}
-
-/* ---- lifetime, pause, resume ---------------------------------------------------------------- */
-
-typedef struct control_op {
-  sbx_steps steps;
-  sbx_control control;
-  uint64_t seconds;
-} control_op;
-
-static void on_controlled(sbx_steps *steps, sbx_http *reply) {
-  control_op *c = (control_op *)(void *)steps;
-  sbx_session *session = c->steps.session;
-  sbx_err err;
-  if (!sbx_steps_arrived(steps, reply))
-    return;
-  bool pause = c->control == SBX_PAUSE;
-  bool done = reply->status >= 200 && reply->status < 300;
-  if (!done && !(pause && reply->status == 409)) { /* paused already */
-    sbx__e2b_api_error(reply, pause ? "pause" : "set the lifetime", &err);
-    sbx_steps_finish(steps, &err);
-    return;
-  }
-  session->can_pause = session->can_pause || pause;
-  if (!pause)
-    sbx__e2b_life_set(session, c->seconds);
-  sbx_steps_finish(steps, NULL);
-}
-
-static void send_pause(control_op *c) {
-  sbx_buf body;
-  sbx_buf_init(&body, MAX_PATH);
-  sbx_buf_append_str(&body, "{}");
-  send_request(&c->steps, "POST", "/pause", &body, on_controlled);
-  sbx_buf_deinit(&body);
-}
-
-sbx_op *sbx__e2b_control(sbx_session *session, sbx_control control, uint64_t seconds,
-                         sbx_op_done done, void *arg) {
-  bool debug = session->config->debug;
-  if (control == SBX_RESUME && !debug)
-    return sbx__e2b_connect(session, session->id,
-                            seconds > 0 ? seconds : session->config->lifetime_s, done, arg);
-  control_op *c = sbx_steps_new(sizeof *c, session, session->config->loop, done, arg);
-  if (c == NULL)
-    return NULL;
-  c->control = control;
-  c->seconds = seconds;
-  if (debug)
-    sbx_steps_finish(&c->steps, NULL);
-  else if (control == SBX_PAUSE)
-    send_pause(c);
-  else
-    send_number(&c->steps, "/timeout", "timeout", seconds, on_controlled);
-  return &c->steps.op;
 }
 
 /* ---- keeping it alive while a command runs --------------------------------------------------- */
@@ -213,7 +131,7 @@ static void on_refresh_reply(sbx_steps *steps, sbx_http *reply) {
   sbx_err err;
   if (!sbx_steps_arrived(steps, reply))
     return;
-  bool done = reply->status >= 200 && reply->status < 300;
+  bool done = sbx__e2b_is_success(reply);
   if (!done)
     sbx__e2b_api_error(reply, "prolong the lifetime", &err);
   sbx_steps_finish(steps, done ? NULL : &err);
@@ -252,7 +170,8 @@ static void on_keep_alive(sbx_timer *timer) {
     return;
   }
   session->refresh = &steps->op;
-  send_number(steps, "/refreshes", "duration", refresh_seconds(session), on_refresh_reply);
+  sbx__e2b_about_number(steps, "/refreshes", "duration", refresh_seconds(session),
+                        on_refresh_reply);
 }
 
 void sbx__e2b_life_set(sbx_session *session, uint64_t seconds) {

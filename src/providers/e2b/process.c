@@ -6,12 +6,13 @@
  * Invariant: the end of a process is what an end event says. The end of the stream without one is
  * an error, whatever came before; an end event, and an error that the stream tells at its end,
  * stand, whatever comes after them. */
-#include "providers/e2b/e2b.h"
+#include "providers/e2b/process.h"
 
 #include "core/alloc.h"
 #include "core/enc.h"
 #include "core/envelope.h"
 #include "core/err.h"
+#include "providers/e2b/wire.h"
 
 #include <string.h>
 

@@ -2,7 +2,7 @@
  *
  * Invariant: the API key is added in sbx__e2b_to_api() only, a sandbox's tokens in
  * sbx__e2b_to_sandbox() only. */
-#include "providers/e2b/e2b.h"
+#include "providers/e2b/wire.h"
 
 #include "core/err.h"
 #include "core/url.h"
@@ -12,6 +12,7 @@
 enum {
   MAX_HEADERS = 64 * 1024,
   MAX_URL = 64 * 1024,
+  MAX_PATH = 1024,
   KEEP_ALIVE_PING_S = 50, /* between the frames that a silent command's stream is filled with */
 };
 
@@ -133,6 +134,32 @@ void sbx__e2b_to_sandbox(sbx_steps *steps, const sbx__e2b_request *request,
   else
     sbx_steps_finish_code(steps, rc);
   sbx_headers_deinit(&headers);
+}
+
+void sbx__e2b_about(sbx_steps *steps, const char *method, const char *action, sbx_buf *body,
+                    sbx_steps_reply on_reply) {
+  sbx_buf path;
+  sbx_buf_init(&path, MAX_PATH);
+  sbx_buf_appendf(&path, "/sandboxes/%s%s", steps->session->id, action);
+  sbx__e2b_request request = {.http.method = method,
+                              .path = sbx_buf_slice(&path),
+                              .content_type = body != NULL ? "application/json" : NULL,
+                              .http.take_body = body,
+                              .http.repeatable = true};
+  if (path.error == SBX_OK)
+    sbx__e2b_to_api(steps, &request, on_reply);
+  else
+    sbx_steps_finish_code(steps, SBX_ENOMEM);
+  sbx_buf_deinit(&path);
+}
+
+void sbx__e2b_about_number(sbx_steps *steps, const char *action, const char *name, uint64_t number,
+                           sbx_steps_reply on_reply) {
+  sbx_buf body;
+  sbx_buf_init(&body, MAX_PATH);
+  sbx_buf_appendf(&body, "{\"%s\":%llu}", name, (unsigned long long)number);
+  sbx__e2b_about(steps, "POST", action, &body, on_reply);
+  sbx_buf_deinit(&body);
 }
 
 /* ---- errors --------------------------------------------------------------------------------- */
