@@ -23,7 +23,7 @@ import {
   reading,
   shownAs,
 } from "./options.js";
-import { signalIn, signalOf, takesMaxBytes, unlessAborted } from "./sandbox.js";
+import { forTools, signalIn, signalOf, unlessAborted } from "./sandbox.js";
 import { checkSandbox } from "./toolkit.js";
 import { AGENT_PREFIX } from "./tools.js";
 
@@ -60,7 +60,7 @@ export class SandboxAgent {
   #makeWorkspace;
   #providerId;
   #isLocal;
-  #takesMaxBytes;
+  #forTools;
   /** @type {Manifest} */
   #manifest;
   /** @type {"new" | "starting" | "ready" | "closing" | "closed"} */
@@ -96,7 +96,7 @@ export class SandboxAgent {
     const { providerId, make } = workspaceMaker(/** @type {any} */ (given));
     this.#providerId = providerId;
     this.#isLocal = given.backend === "unix-local";
-    this.#takesMaxBytes = this.#isLocal || reading("`remote`", () => given.remote[takesMaxBytes]) === true;
+    this.#forTools = this.#isLocal ? { keepsVariables: false } : reading("`remote`", () => given.remote[forTools]);
     this.#makeWorkspace = make;
     this.#manifest = checkManifest(given.workspace);
     if (given.backend === "remote" && this.#manifest.gitClones.length > 0) {
@@ -115,8 +115,8 @@ export class SandboxAgent {
     return AGENT_PREFIX + this.#providerId;
   }
 
-  get [takesMaxBytes]() {
-    return this.#takesMaxBytes;
+  get [forTools]() {
+    return this.#forTools;
   }
 
   get ready() {

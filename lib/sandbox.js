@@ -57,8 +57,11 @@ const EXEC_BOUNDS = Object.freeze({
 /** Key of exec() with bounds of the caller's choice: SandboxAgent's contract has wider ones. */
 export const execWithin = Symbol("execWithin");
 
-/** Key of the statement that readFile() takes `maxBytes`, which the port does not ask for. */
-export const takesMaxBytes = Symbol("takesMaxBytes");
+/**
+ * Key of what the tools know of a sandbox besides the port: its presence says that readFile() takes
+ * `maxBytes`, and that commands and code run as docs/api.md says.
+ */
+export const forTools = Symbol("forTools");
 
 /** Key of what changes the life of a sandbox; a subclass makes it public where its provider can. */
 export const control = Symbol("control");
@@ -127,6 +130,7 @@ export class NativeSandbox {
   /** @type {NativeHandle} */
   #handle;
   #providerId;
+  #shell;
   #languages;
   #runOptions;
   #maxOutputBytes;
@@ -149,12 +153,13 @@ export class NativeSandbox {
     this.#providerId = providerId;
     this.#languages = languages;
     this.#runOptions = runOptions;
+    this.#shell = shell === undefined ? undefined : checkShell(shell);
     this.#maxOutputBytes = checkMaxOutputBytes(options.maxOutputBytes ?? DEFAULT_OUTPUT_BYTES);
     const json = JSON.stringify({
       defaultTimeoutMs: checkTimeoutSeconds(defaultTimeoutSeconds, "defaultTimeoutSeconds"),
       startTimeoutMs: checkTimeoutSeconds(startTimeoutSeconds, "startTimeoutSeconds"),
       onLost: checkWord(onLost, ["recreate", "reject"], "onLost"),
-      ...(shell !== undefined && { shell: checkShell(shell) }),
+      ...(shell !== undefined && { shell }),
       ...own,
     });
     const { Sandbox } = native();
@@ -284,8 +289,9 @@ export class NativeSandbox {
     return this.#call(site, signal, (id) => this.#handle.write(id, path, bytes));
   }
 
-  get [takesMaxBytes]() {
-    return true;
+  /** `shell`: the one that was chosen for this sandbox. */
+  get [forTools]() {
+    return { shell: this.#shell, keepsVariables: this.capabilities.contexts };
   }
 
   /**

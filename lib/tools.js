@@ -5,11 +5,12 @@
 // Invariant: arguments are checked inside execute() too, because some frameworks hand over what the
 // model wrote; and whatever fails becomes one sentence that a model can act on, since it sees no more.
 import { PathSecurityError, SandboxError, detailsOf, wordsOf } from "./errors.js";
+import { unfenced } from "./fence.js";
 import { MAX_TIMEOUT_SECONDS, checkNames, invalid, isSignal, reading } from "./options.js";
-import { LARGER_FILE, takesMaxBytes } from "./sandbox.js";
+import { LARGER_FILE, forTools } from "./sandbox.js";
 import { isRecord, objectSchema } from "./schema.js";
 
-/** @import { CloudSandbox, SandboxRunResult, SandboxTool, SandboxTools } from "../types/index.js" */
+/** @import { CloudSandbox, SandboxRunOptions, SandboxRunResult, SandboxTool, SandboxTools } from "../types/index.js" */
 /** @import { ToolConfig, ToolDef, ToolEffect } from "../types/index.js" */
 
 /** Longest and only form of tool name that every framework and model API takes. */
@@ -74,31 +75,17 @@ export function sandboxTools(sandbox, prefix) {
   const place = PLACES.get(host) ?? "in the sandbox";
   // The tool says python; the default of a local SandboxAgent is node.
   const ownLanguage = isAgent && host === "unix-local" ? "python" : undefined;
-  const result =
-    'Returns JSON: {"output": standard output and error together, "exitCode": 0 on success, ' +
-    '"timedOut" or "outputTruncated": true when so}.';
-  const state = "Every call starts a new process in the working directory; only files stay for later calls.";
+  // Of a sandbox of another's making no more is known than what the port says.
+  const facts = reading("the sandbox", () => /** @type {any} */ (sandbox)[forTools]);
+  const text = executeTexts(place, facts);
   return [
-    sandboxTool(
-      `${prefix}_run`,
-      "execute",
-      RUN,
-      `Run source code ${place}. ${state} ${result}`,
-      async (args, signal) => {
-        const { code, language = ownLanguage, timeoutSeconds } = args;
-        return resultText(await sandbox.run(code, given({ language, timeoutSeconds, signal })));
-      },
-    ),
-    sandboxTool(
-      `${prefix}_shell`,
-      "execute",
-      SHELL,
-      `Run a command line with the shell ${place}. ${state} ${result}`,
-      async (args, signal) => {
-        const { command, timeoutSeconds } = args;
-        return resultText(await sandbox.shell(command, given({ timeoutSeconds, signal })));
-      },
-    ),
+    sandboxTool(`${prefix}_run`, "execute", RUN, text.run, (args, signal) => {
+      const { language = ownLanguage, timeoutSeconds } = args;
+      return runSource(sandbox, args.code, language, given({ timeoutSeconds, signal }));
+    }),
+    sandboxTool(`${prefix}_shell`, "execute", SHELL, text.shell, (args, signal) => {
+      return runSource(sandbox, args.command, COMMAND, given({ timeoutSeconds: args.timeoutSeconds, signal }));
+    }),
     sandboxTool(
       `${prefix}_write_file`,
       "write",
@@ -117,7 +104,7 @@ export function sandboxTools(sandbox, prefix) {
       `Read a whole file ${place}. Returns its content, or "${FILE_NOT_FOUND}".`,
       async (args, signal) => {
         const { path, encoding = "utf8" } = args;
-        const maxBytes = /** @type {any} */ (sandbox)[takesMaxBytes] === true ? MAX_FILE_BYTES : undefined;
+        const maxBytes = facts ? MAX_FILE_BYTES : undefined;
         const options = given({ maxBytes, signal });
         const more = Object.keys(options).length > 0 ? [options] : [];
         try {
@@ -130,9 +117,61 @@ export function sandboxTools(sandbox, prefix) {
   ];
 }
 
+/**
+ * What the tools run and shell say of themselves.
+ *
+ * @param {string} place
+ * @param {{ shell?: string, keepsVariables: boolean } | undefined} facts
+ */
+function executeTexts(place, facts) {
+  const result =
+    'Returns JSON: {"output": standard output and error together, "exitCode": 0 on success, ' +
+    '"timedOut" or "outputTruncated": true when so}.';
+  const fresh = "Every call starts a new process in the working directory; only files stay for later calls";
+  if (!facts) {
+    return {
+      run: `Run source code ${place}. ${fresh}. ${result}`,
+      shell: `Run a command line with the shell ${place}. ${fresh}. ${result}`,
+    };
+  }
+  const main = "The code is the main file of a new process in the working directory; only files stay for later calls.";
+  const kept = "Variables and files stay for later calls.";
+  const shell = facts.shell ?? "bash, or sh where there is no bash,";
+  const background =
+    "and what runs in the background. So start a server with `command >server.log 2>&1 &`: " +
+    "it runs until the sandbox is closed";
+  return {
+    run: `Run source code ${place}. ${facts.keepsVariables ? kept : main} ${result}`,
+    shell: `Run a command line with ${shell} ${place}. ${fresh} ${background}. ${result}`,
+  };
+}
+
+/** Stands for a command line where there could be a language. */
+const COMMAND = Symbol("command");
+
+/**
+ * Runs code or a command line as a model wrote it. The word of a fence around it stands nearer to it than
+ * the argument, or the tool, that the model chose.
+ *
+ * @param {CloudSandbox} sandbox
+ * @param {string} source
+ * @param {"python" | "node" | "shell" | typeof COMMAND | undefined} chosen
+ * @param {SandboxRunOptions} options
+ */
+async function runSource(sandbox, source, chosen, options) {
+  const { text, language: named } = unfenced(source);
+  const language = named === "shell" ? COMMAND : (named ?? chosen);
+  const isShell = language === COMMAND || language === "shell";
+  // A line end of Windows would make the last word of each line end in a carriage return.
+  const lines = isShell ? text.replaceAll("\r\n", "\n") : text;
+  const result = language === COMMAND ? sandbox.shell(lines, options) : sandbox.run(lines, given({ language, ...options }));
+  return resultText(await result);
+}
+
+// The schemas use no keyword that one of the model APIs refuses, such as exclusiveMinimum.
 const TIMEOUT_SECONDS = {
   type: "number",
-  exclusiveMinimum: 0,
+  minimum: 0.001,
   maximum: MAX_TIMEOUT_SECONDS,
   description: "Stop after this many seconds; 30 when omitted, unless the sandbox was set up otherwise.",
 };

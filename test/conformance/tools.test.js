@@ -98,6 +98,29 @@ for (const provider of providers) {
       assert.deepStrictEqual(JSON.parse(text), { output: "ok\n", exitCode: 0 });
     });
 
+    test("C175 code and commands in a Markdown fence: the inside runs, not its output", async (t) => {
+      const { run, shell } = open(t);
+      const fenced = (word, inside) => `\`\`\`${word}\n${inside}\n\`\`\`\n`;
+      const ok = { output: "touch made\n", exitCode: 0 };
+      const result = async (tool, args) => JSON.parse(await callTool(tool, args));
+      assert.deepStrictEqual(await result(shell, { command: fenced("", "echo touch made") }), ok);
+      assert.deepStrictEqual(await result(shell, { command: fenced("bash", "echo touch made") }), ok);
+      assert.deepStrictEqual(await result(run, { code: fenced("sh", "echo touch made") }), ok);
+      assert.deepStrictEqual(await result(run, { code: fenced("python", "print('touch made')") }), ok);
+      assert.deepStrictEqual(await result(shell, { command: fenced("python", "print('touch made')") }), ok);
+      assert.deepStrictEqual(await result(shell, { command: "ls" }), { output: "", exitCode: 0 });
+    });
+
+    test("C176 Windows line ends in a command are as LF", async (t) => {
+      const { run, shell } = open(t);
+      await callTool(shell, { command: "ls\r\necho x > out.txt\r\n" });
+      await callTool(run, { code: "echo y > more.txt\r\n", language: "shell" });
+      assert.deepStrictEqual(JSON.parse(await callTool(shell, { command: "ls | tr '\\r' '#'\r\n" })), {
+        output: "more.txt\nout.txt\n",
+        exitCode: 0,
+      });
+    });
+
     test("C071 arguments that a model gets wrong", async (t) => {
       const { shell, writeFile, run, world } = open(t);
       const refused = [

@@ -3,7 +3,11 @@
 import assert from "node:assert/strict";
 import { describe, test } from "node:test";
 
-import { PathSecurityError, SandboxError, SandboxToolkit, defineTool } from "cloudsandbox";
+import { E2BSandbox, LocalSandbox, PathSecurityError, SandboxAgent, SandboxError, SandboxToolkit, defineTool } from "cloudsandbox";
+import { anthropicTools } from "cloudsandbox/anthropic";
+import { langChainTools } from "cloudsandbox/langchain";
+import { mcpTools } from "cloudsandbox/mcp";
+import { openAIAgentsTools } from "cloudsandbox/openai-agents";
 
 import { fakeSandbox } from "../support/fake.js";
 import { toolsByRole } from "../support/host.js";
@@ -93,9 +97,9 @@ describe("arguments", () => {
     readFile: '`path` (string), `encoding` ("utf8" or "base64", optional)',
   };
   const refused = [
-    ["shell", { command: "c", timeoutSeconds: -3 }, "`timeoutSeconds` must be greater than 0 and at most 3600; got -3"],
-    ["shell", { command: "c", timeoutSeconds: "-3" }, "`timeoutSeconds` must be greater than 0 and at most 3600; got -3"],
-    ["shell", { command: "c", timeoutSeconds: 0 }, "`timeoutSeconds` must be greater than 0 and at most 3600; got 0"],
+    ["shell", { command: "c", timeoutSeconds: -3 }, "`timeoutSeconds` must be at least 0.001 and at most 3600; got -3"],
+    ["shell", { command: "c", timeoutSeconds: "-3" }, "`timeoutSeconds` must be at least 0.001 and at most 3600; got -3"],
+    ["shell", { command: "c", timeoutSeconds: 0 }, "`timeoutSeconds` must be at least 0.001 and at most 3600; got 0"],
     ["shell", { command: "c", timeoutSeconds: NaN }, "`timeoutSeconds` must be a finite number, not NaN"],
     ["shell", { command: "c", timeoutSeconds: Infinity }, "`timeoutSeconds` must be a finite number, not Infinity"],
     ["shell", { command: "c", timeoutSeconds: "soon" }, "`timeoutSeconds` must be a finite number, not a string"],
@@ -139,7 +143,7 @@ describe("arguments", () => {
 
   test("the schema itself states the range that is kept", () => {
     const { properties } = open().shell.parameters;
-    assert.equal(properties.timeoutSeconds.exclusiveMinimum, 0);
+    assert.equal(properties.timeoutSeconds.minimum, 0.001);
     assert.equal(properties.timeoutSeconds.maximum, 3600);
   });
 
@@ -180,6 +184,171 @@ describe("arguments", () => {
       assert.equal(await rejection(tools[role].execute(args[role], { signal: AbortSignal.abort(reason) })), reason);
     }
     assert.deepEqual(calls, []);
+  });
+});
+
+describe("C157 schemas that every model API takes", () => {
+  const KNOWN = ["type", "description", "properties", "required", "enum", "items", "minimum", "maximum", "additionalProperties"];
+  const keywords = (schema) => [
+    ...Object.keys(schema),
+    ...Object.values(schema.properties ?? {}).flatMap(keywords),
+    ...(typeof schema.items === "object" ? keywords(schema.items) : []),
+  ];
+  const tools = new SandboxToolkit(fakeSandbox().sandbox).getTools();
+  const made = {
+    "the tools' parameters": tools.map((tool) => tool.parameters),
+    "the tools' rawJsonSchema": tools.map((tool) => tool.rawJsonSchema),
+    "the Standard Schema's JSON Schema": tools.map((tool) => tool.parameters["~standard"].jsonSchema.input()),
+    anthropicTools: anthropicTools(tools).map((it) => it.input_schema),
+    openAIAgentsTools: openAIAgentsTools(tools).map((it) => it.parameters),
+    langChainTools: langChainTools(tools, (_, it) => it).map((it) => it.schema),
+  };
+  for (const [what, schemas] of Object.entries(made)) {
+    test(`C157 ${what}: no other keyword`, () => {
+      assert.equal(schemas.length, 4);
+      for (const keyword of schemas.flatMap(keywords)) assert.ok(KNOWN.includes(keyword), keyword);
+    });
+  }
+
+  test("C157 mcpTools: no other keyword", async () => {
+    const { tools: listed } = await mcpTools(tools).listTools();
+    assert.equal(listed.length, 4);
+    for (const keyword of listed.map((it) => it.inputSchema).flatMap(keywords)) assert.ok(KNOWN.includes(keyword), keyword);
+  });
+
+  test("C157 the bound is kept by execute", async () => {
+    for (const timeoutSeconds of [0, -0, -1, "0", 0.0001]) {
+      const { run, shell, calls } = open();
+      for (const call of [run.execute({ code: "1", timeoutSeconds }), shell.execute({ command: "c", timeoutSeconds })]) {
+        assert.equal((await rejection(call)).code, "ERR_SANDBOX_INVALID_ARG", String(timeoutSeconds));
+      }
+      assert.deepEqual(calls, []);
+    }
+  });
+});
+
+describe("C175 code in a Markdown fence", () => {
+  const fenced = [
+    ["without a word", "```\nls\n```", "ls\n"],
+    ["with a line end behind it", "```\nls\n```\n", "ls\n"],
+    ["with empty lines around it", "\n \n```\nls\n```\n\n", "ls\n"],
+    ["of tildes", "~~~\nls\n~~~", "ls\n"],
+    ["with Windows line ends", "```\r\nls\r\n```\r\n", "ls\n"],
+    ["of more marks, with a fence inside", "````\ncat <<E\n```\nx\n```\nE\n````", "cat <<E\n```\nx\n```\nE\n"],
+    ["closed by more marks", "```\nls\n`````", "ls\n"],
+    ["tildes around backticks", "~~~\necho '\n```\n'\n~~~", "echo '\n```\n'\n"],
+    ["indented", "  ```\n  ls\n    pwd\n  ```", "ls\n  pwd\n"],
+    ["empty", "```\n```", ""],
+    ["with a word that names no language here", "```text\nls\n```", "ls\n"],
+  ];
+  for (const [what, source, inside] of fenced) {
+    test(`C175 a fence ${what}`, async () => {
+      const { shell, run, calls } = open();
+      await shell.execute({ command: source });
+      await run.execute({ code: source, language: "shell" });
+      assert.deepEqual(calls, [["shell", inside, {}], ["run", inside, { language: "shell" }]]);
+    });
+  }
+
+  const words = {
+    python: ["python", "py", "Python", "python3", "python title=x", "py{1,3}"],
+    node: ["javascript", "js", "node", "JS"],
+  };
+  for (const [language, names] of Object.entries(words)) {
+    test(`C175 the word names the language: ${language}`, async () => {
+      for (const name of names) {
+        const { shell, run, calls } = open();
+        const { signal } = new AbortController();
+        await run.execute({ code: `\`\`\`${name}\n1\n\`\`\``, language: "shell" });
+        await shell.execute({ command: `~~~ ${name}\n1\n~~~`, timeoutSeconds: 2 }, { signal });
+        assert.deepEqual(calls, [["run", "1\n", { language }], ["run", "1\n", { language, timeoutSeconds: 2, signal }]], name);
+      }
+    });
+  }
+
+  test("C175 the word names the shell: a command line in both tools", async () => {
+    for (const name of ["bash", "sh", "shell", "zsh"]) {
+      const { shell, run, calls } = open();
+      await run.execute({ code: `\`\`\`${name}\nls\n\`\`\``, language: "python", timeoutSeconds: 3 });
+      await shell.execute({ command: `\`\`\`${name}\nls\n\`\`\`` });
+      assert.deepEqual(calls, [["shell", "ls\n", { timeoutSeconds: 3 }], ["shell", "ls\n", {}]], name);
+    }
+  });
+
+  const untouched = [
+    "echo '```'", "x = '''\n```\na\n```\n'''", "```\nls\n```\nthen\n```\npwd\n```", "```\nls\n```\npwd", "```\nls", "```ls```",
+    "echo a\n```\nls\n```", "``\nls\n``", "```\nls\n~~~", "```", "", "\n\n", "~~\n~~", "`ls`", "```\nls\n``` x", "~/x",
+  ];
+  for (const source of untouched) {
+    test(`C175 left as it is: ${JSON.stringify(source)}`, async () => {
+      const { shell, run, calls } = open();
+      await shell.execute({ command: source });
+      await run.execute({ code: source });
+      assert.deepEqual(calls, [["shell", source, {}], ["run", source, {}]]);
+    });
+  }
+
+  test("C175 a long text costs no more than its length", async () => {
+    const { shell } = open();
+    const start = performance.now();
+    for (const part of ["```\n", "`", " ", "\n", "~~~ x\n", "\r", " \n", "\t"]) {
+      const long = part.repeat(1_000_000 / part.length);
+      for (const command of [`\`\`\`\n${long}`, `${long}\nx`, `\n${long}`, `\`\`\`${long}x`, `\`\`\`x${long}x`]) await shell.execute({ command });
+    }
+    assert.ok(performance.now() - start < 5000);
+  });
+});
+
+describe("C176 Windows line ends", () => {
+  test("C176 a command is as with LF; code and files stay as they are", async () => {
+    const { shell, run, writeFile, calls } = open();
+    await shell.execute({ command: "ls\r\necho x > out.txt\r\n" });
+    await run.execute({ code: "ls\r\n", language: "shell" });
+    await run.execute({ code: "print('''a\r\nb''')\r\n" });
+    await shell.execute({ command: "printf 'a\rb'" });
+    await writeFile.execute({ path: "f", contents: "a\r\n" });
+    assert.deepEqual(calls, [
+      ["shell", "ls\necho x > out.txt\n", {}],
+      ["run", "ls\n", { language: "shell" }],
+      ["run", "print('''a\r\nb''')\r\n", {}],
+      ["shell", "printf 'a\rb'", {}],
+      ["writeFile", "f", "a\r\n", "utf8"],
+    ]);
+  });
+});
+
+describe("what a tool says of itself", () => {
+  const own = (options) => toolsByRole(new SandboxToolkit(new LocalSandbox({ trusted: true, ...options })));
+
+  test("C161 the shell is named: bash, the one that was chosen, or none where it is not known", () => {
+    assert.match(own().shell.description, /with bash, or sh where there is no bash, on the host/);
+    assert.match(own({ shell: "sh" }).shell.description, /with sh on the host/);
+    assert.match(own({ shell: "/bin/zsh" }).shell.description, /with \/bin\/zsh on the host/);
+    assert.match(open().shell.description, /with the shell in the sandbox/);
+  });
+
+  test("C163 how to start a server, and how long it lives", () => {
+    assert.match(own().shell.description, /start a server with `command >server\.log 2>&1 &`: it runs until the sandbox is closed/);
+    assert.doesNotMatch(open().shell.description, /server/);
+  });
+
+  test("C167 code is a main file; in an interpreter variables stay", () => {
+    assert.match(own().run.description, /main file of a new process/);
+    const interpreter = new E2BSandbox({ apiKey: "k", interpreter: true });
+    const { run } = toolsByRole(new SandboxToolkit(interpreter));
+    assert.match(run.description, /Variables and files stay/);
+    assert.doesNotMatch(run.description, /new process/);
+  });
+
+  test("the agent's tools say what its sandbox's say", () => {
+    const remote = new E2BSandbox({ apiKey: "k", shell: "sh" });
+    const tools = (sandbox) => new SandboxToolkit(sandbox, { name: "x" }).getTools().map((tool) => tool.description);
+    assert.deepEqual(tools(new SandboxAgent({ backend: "remote", remote })), tools(remote));
+    assert.deepEqual(tools(new SandboxAgent({ backend: "unix-local" })), tools(new LocalSandbox({ trusted: true })));
+  });
+
+  test("all of it is short", () => {
+    for (const tool of new SandboxToolkit(new LocalSandbox({ trusted: true })).getTools()) assert.ok(tool.description.length < 600, tool.description);
   });
 });
 
