@@ -243,8 +243,8 @@ static int apply_version(const sbx_http_client *client, const sbx_curl *curl, CU
   return SBX_OK;
 }
 
-int sbx__http_client_apply(sbx_http_client *client, const sbx_curl *curl, CURL *easy,
-                           const sbx_url *url, sbx_err *err) {
+int sbx__http_client_apply(sbx_http_client *client, sbx_loop *loop, const sbx_curl *curl,
+                           CURL *easy, const sbx_url *url, sbx_err *err) {
   int code = apply_proxy(client, curl, easy, url, err);
   if (code == SBX_OK)
     code = apply_version(client, curl, easy, url->https, err);
@@ -256,5 +256,5 @@ int sbx__http_client_apply(sbx_http_client *client, const sbx_curl *curl, CURL *
   curl->easy_setopt(easy, CURLOPT_SSL_VERIFYPEER, 1L);
   curl->easy_setopt(easy, CURLOPT_SSL_VERIFYHOST, 2L);
   curl->easy_setopt(easy, CURLOPT_SSLVERSION, (long)CURL_SSLVERSION_TLSv1_2);
-  return sbx_trust_apply(&client->trust, curl, easy, err);
+  return sbx_trust_apply(&client->trust, loop, curl, easy, err);
 }

@@ -21,9 +21,9 @@ struct sbx_http_client {
 
 void sbx__http_client_use(sbx_http_client *client);
 void sbx__http_client_drop(sbx_http_client *client);
-/* Sets the options of `easy` that follow from the client, for a request to `url`. */
-int sbx__http_client_apply(sbx_http_client *client, const sbx_curl *curl, CURL *easy,
-                           const sbx_url *url, sbx_err *err);
+/* Sets the options of `easy` that follow from the client, for a request to `url` on `loop`. */
+int sbx__http_client_apply(sbx_http_client *client, sbx_loop *loop, const sbx_curl *curl,
+                           CURL *easy, const sbx_url *url, sbx_err *err);
 
 /* Whether connections that speak HTTP/2 by prior knowledge can carry more than one request. */
 bool sbx__http_can_share_prior(const sbx_curl *curl);

@@ -278,7 +278,8 @@ int sbx__http_setup(sbx__exchange *x, const sbx_http_request *request, sbx_err *
     return no_memory(err);
   if ((code = set_url(x, request, &url, err)) != SBX_OK ||
       (code = set_policy(x, request, err)) != SBX_OK ||
-      (code = sbx__http_client_apply(x->client, x->curl, x->easy, &url, err)) != SBX_OK ||
+      (code = sbx__http_client_apply(x->client, x->http.op.loop, x->curl, x->easy, &url, err)) !=
+          SBX_OK ||
       (code = set_body(x, request, err)) != SBX_OK ||
       (code = set_fields(x, request, err)) != SBX_OK)
     return code;

@@ -10,22 +10,24 @@
 
 #include "core/buf.h"
 #include "core/curl_dl.h"
+#include "core/loop.h"
 
 typedef struct sbx_trust {
   bool ready;            /* the environment was read */
   bool exclusive;        /* the default's directory of certificates does not count */
   bool extra_unreadable; /* NODE_EXTRA_CA_CERTS names a file that cannot be read */
-  sbx_buf pem;           /* certificates to trust; empty: what `path` or the default holds */
-  char *path;            /* a file to trust */
-  int fd;                /* the memory file behind `path`, or -1 */
+  sbx_buf pem;           /* certificates to trust; empty: what the default holds */
+  const sbx_loop *loop;  /* whose file `path` is */
+  const char *path;      /* a file of the loop's with the same bytes as `pem`, or NULL */
 } sbx_trust;
 
 /* No I/O. SBX_EINVAL when `ca_pem` is not empty and holds no certificate; SBX_ENOMEM. */
 int sbx_trust_init(sbx_trust *trust, sbx_slice ca_pem, sbx_err *err);
 void sbx_trust_deinit(sbx_trust *trust);
-/* Sets the options of `easy`; `trust` must outlive it. The first call reads the environment and the
- * files that it names. SBX_ENOMEM, SBX_ENET when descriptors have run out, or SBX_ETLS when the
- * library cannot take the certificates. */
-int sbx_trust_apply(sbx_trust *trust, const sbx_curl *curl, CURL *easy, sbx_err *err);
+/* Sets the options of `easy`, which is for a transfer of `loop`; `trust` must outlive it. The first
+ * call reads the environment and the files that it names. SBX_ENOMEM, SBX_ENET when descriptors
+ * have run out, or SBX_ETLS when the library cannot take the certificates. */
+int sbx_trust_apply(sbx_trust *trust, sbx_loop *loop, const sbx_curl *curl, CURL *easy,
+                    sbx_err *err);
 
 #endif

@@ -21,6 +21,7 @@ import { open, program, remotes, withoutVariables } from "./remote.js";
 withoutVariables();
 
 const tls = makeCertificate(["127.0.0.1"]);
+const otherTls = makeCertificate(["127.0.0.1"]);
 
 /** A proxy that opens tunnels, and remembers for whom. */
 async function startProxy(t) {
@@ -142,6 +143,31 @@ for (const remote of remotes) {
       }
       assert.equal(engine.log.length, 0);
     });
+  });
+
+  test(`${remote.name}: C184 certificates that one sandbox trusts are trusted by no other`, async (t) => {
+    const { engine, make } = await open(t, remote, { tls });
+    const bundles = { right: tls.cert, wrong: otherTls.cert };
+    const padding = { small: "", large: `${"# padding\n".repeat(4000)}` };
+    /** Each sandbox is closed before the next one is made. */
+    const use = async (which, size) => {
+      const sandbox = make({ ca: padding[size] + bundles[which] });
+      const outcome = await sandbox.start().then(() => "started", ({ code }) => code);
+      await sandbox.close().catch(() => {});
+      return outcome;
+    };
+    for (const first of ["small", "large"]) {
+      for (const second of ["small", "large"]) {
+        for (const order of [["right", "wrong"], ["wrong", "right", "wrong"]]) {
+          for (const [i, which] of order.entries()) {
+            const expected = which === "right" ? "started" : "ERR_SANDBOX_TLS";
+            assert.equal(await use(which, i % 2 ? second : first), expected, `${first} ${second} ${order} ${i}`);
+            if (which === "wrong") assert.equal(engine.log.length, 0, "something was sent to a server that is not trusted");
+            engine.clearLog();
+          }
+        }
+      }
+    }
   });
 
   describe(`${remote.name}: requests`, () => {

@@ -200,7 +200,7 @@ static void test_ca_by_environment(void **state) {
 
 /* NODE_EXTRA_CA_CERTS adds to the default bundle; `ca_pem` stands alone. */
 static void test_extra_certificates_keep_the_default(void **state) {
-  (void)state;
+  fixture *f = *state;
   const sbx_curl *curl = NULL;
   sbx_trust trust;
   assert_int_equal(sbx_curl_get(&curl, NULL), SBX_OK);
@@ -210,7 +210,7 @@ static void test_extra_certificates_keep_the_default(void **state) {
   CURL *easy = curl->easy_init();
   assert_int_equal(sbx_trust_init(&trust, sbx_slice_of(NULL, 0), NULL), SBX_OK);
   setenv("NODE_EXTRA_CA_CERTS", server.ca, 1);
-  assert_int_equal(sbx_trust_apply(&trust, curl, easy, NULL), SBX_OK);
+  assert_int_equal(sbx_trust_apply(&trust, f->loop, curl, easy, NULL), SBX_OK);
   unsetenv("NODE_EXTRA_CA_CERTS");
   size_t certificates = 0;
   for (const char *at = trust.pem.ptr; (at = strstr(at, "-----BEGIN CERT")) != NULL; at++)
@@ -223,7 +223,7 @@ static void test_extra_certificates_keep_the_default(void **state) {
 
 /* What cannot be read for the lack of a descriptor is read by the next request. */
 static void test_certificates_without_descriptors(void **state) {
-  (void)state;
+  fixture *f = *state;
   const sbx_curl *curl = NULL;
   sbx_trust trust;
   sbx_err err;
@@ -238,16 +238,91 @@ static void test_certificates_without_descriptors(void **state) {
   none = old;
   none.rlim_cur = 0;
   assert_int_equal(setrlimit(RLIMIT_NOFILE, &none), 0);
-  int code = sbx_trust_apply(&trust, curl, easy, &err);
+  int code = sbx_trust_apply(&trust, f->loop, curl, easy, &err);
   assert_int_equal(setrlimit(RLIMIT_NOFILE, &old), 0);
   assert_int_equal(code, SBX_ENET);
   assert_non_null(strstr(err.message, "open files"));
-  assert_int_equal(sbx_trust_apply(&trust, curl, easy, &err), SBX_OK);
+  assert_int_equal(sbx_trust_apply(&trust, f->loop, curl, easy, &err), SBX_OK);
   unsetenv("NODE_EXTRA_CA_CERTS");
   assert_true(trust.pem.len > 0);
   assert_false(trust.extra_unreadable);
   curl->easy_cleanup(easy);
   sbx_trust_deinit(&trust);
+}
+
+/* A client that trusts `path` alone, in a bundle of `padding` further bytes. */
+static sbx_http_client *padded_client(const char *path, size_t padding) {
+  sbx_buf pem;
+  char chunk[4096];
+  FILE *file = fopen(path, "r");
+  assert_non_null(file);
+  sbx_buf_init(&pem, SIZE_MAX);
+  for (size_t i = 0; i < padding; i += 10)
+    sbx_buf_append_str(&pem, "# padding\n");
+  for (size_t len; (len = fread(chunk, 1, sizeof chunk, file)) > 0;)
+    sbx_buf_append(&pem, chunk, len);
+  fclose(file);
+  assert_int_equal(pem.error, SBX_OK);
+  sbx_http_options options = {.ca_pem = sbx_buf_slice(&pem)};
+  sbx_http_client *client = new_client(&options);
+  sbx_buf_deinit(&pem);
+  return client;
+}
+
+/* C184: one client after the other, each freed before the next. Whatever was kept of one, a
+ * connection, parsed certificates, a file, serves only who trusts the same certificates. */
+static void test_trust_is_not_shared(void **state) {
+  static const char *const orders[] = {"yn", "ny", "ynn", "nyny", "yyn"};
+  static const size_t sizes[] = {0, 40000};
+  fixture *f = *state;
+  reply r = {0};
+  for (size_t i = 0; i < sizeof orders / sizeof orders[0]; i++) {
+    for (size_t j = 0; j < 8; j++) {
+      for (const char *turn = orders[i]; *turn != '\0'; turn++) {
+        bool right = *turn == 'y';
+        size_t padding = sizes[right ? j & 1 : j >> 1 & 1];
+        sbx_http_client *client = padded_client(right ? server.ca : server.other_ca, padding);
+        sbx_http_request request = to_tls(f, "GET", server.https, "/small");
+        const sbx_header close = {sbx_slice_str("Connection"), sbx_slice_str("close")};
+        sbx_headers headers;
+        sbx_headers_init(&headers, 100);
+        if (j & 4) /* only what is kept beside the connection */
+          sbx_headers_add(&headers, close.name, close.value, NULL);
+        request.headers = &headers;
+        request.connect_ms = 60000;
+        run(f, client, &request, &r);
+        sbx_headers_deinit(&headers);
+        if (right)
+          assert_ok(&r, 200);
+        else
+          assert_error(&r, SBX_ETLS, false, "not trusted");
+        drop(&r);
+        sbx_http_client_free(client);
+      }
+    }
+  }
+}
+
+/* The same by the name of a file whose content changes. */
+static void test_replaced_bundle(void **state) {
+  fixture *f = *state;
+  reply r = {0};
+  char path[] = "/tmp/sbx-bundle-XXXXXX", name[64];
+  assert_non_null(mkdtemp(path));
+  snprintf(name, sizeof name, "%s/ca.pem", path);
+  setenv("SSL_CERT_FILE", name, 1);
+  assert_int_equal(symlink(server.ca, name), 0);
+  get_tls_afresh(f, &r);
+  assert_ok(&r, 200);
+  drop(&r);
+  assert_int_equal(unlink(name), 0);
+  assert_int_equal(symlink(server.other_ca, name), 0);
+  get_tls_afresh(f, &r);
+  unsetenv("SSL_CERT_FILE");
+  assert_error(&r, SBX_ETLS, false, "not trusted");
+  drop(&r);
+  assert_int_equal(unlink(name), 0);
+  assert_int_equal(rmdir(path), 0);
 }
 
 static void test_bad_ca_option(void **state) {
@@ -482,6 +557,8 @@ int main(int argc, char **argv) {
       HTTP_TEST(test_ca_by_environment),
       HTTP_TEST(test_extra_certificates_keep_the_default),
       HTTP_TEST(test_certificates_without_descriptors),
+      HTTP_TEST(test_trust_is_not_shared),
+      HTTP_TEST(test_replaced_bundle),
       HTTP_TEST(test_bad_ca_option),
       HTTP_TEST(test_https_proxy_by_environment),
       HTTP_TEST(test_http_proxy_by_environment),
