@@ -99,8 +99,8 @@ static void test_text_of_the_user_is_not_in_the_program(void **state) {
                                                 (sbx__daytona_share){10, 20}, false),
                      SBX_OK);
     assert_true(sbx_json_string(parse(&doc, &body, "command"), &text));
-    assert_false(sbx__daytona_says(text, "canary"));
-    assert_false(sbx__daytona_says(text, "a'b"));
+    assert_false(sbx_remote_exchange_says(text, "canary"));
+    assert_false(sbx_remote_exchange_says(text, "a'b"));
     assert_true(sbx_json_string(sbx_json_get(sbx_json_root(doc), "cwd"), &dir));
     assert_true(sbx_slice_eq_str(dir, i == 1 ? "/home/w/sub" : "/home/w"));
     bool limited = sbx_json_int(sbx_json_get(sbx_json_root(doc), "timeout"), 1, 100, &limit);
@@ -130,10 +130,10 @@ static void test_folders_that_go_along(void **state) {
                  : sbx__daytona_write_forget(&body, &session, TAG);
     assert_int_equal(rc, SBX_OK);
     assert_true(sbx_json_string(parse(&doc, &body, "command"), &text));
-    assert_true(sbx__daytona_says(text, way % 3 == 0   ? " '' "
-                                        : way % 3 == 1 ? " '" TAG "' "
-                                                       : " '" TAG
-                                                         " fedcba9876543210fedcba9876543210' "));
+    assert_true(sbx_remote_exchange_says(
+        text, way % 3 == 0   ? " '' "
+              : way % 3 == 1 ? " '" TAG "' "
+                             : " '" TAG " fedcba9876543210fedcba9876543210' "));
     sbx_json_free(doc, false);
     sbx_buf_deinit(&body);
   }
@@ -213,7 +213,7 @@ static void test_limits_of_a_script(void **state) {
     assert_int_equal(
         sbx__daytona_write_command(&body, &session, &spec, TAG, (sbx__daytona_share){10, 20}, true),
         SBX_OK);
-    assert_true(sbx__daytona_says(sbx_buf_slice(&body), cases[i].words));
+    assert_true(sbx_remote_exchange_says(sbx_buf_slice(&body), cases[i].words));
     sbx_buf_deinit(&body);
   }
 }

@@ -4,7 +4,7 @@
  *   lateAuth     without credentials it is the first use that fails, not the constructor
  *   baseURL      base URL of the API ("https://app.daytona.io/api")
  *   toolboxUrl   base URL of the toolboxes, in place of the one that the API names
- *   proxy, ca    see remote.h
+ *   proxy, ca    see options.h
  *   sandboxId    id or name of an existing sandbox to attach to; it is not deleted unless `owned`
  *   owned        close() deletes it (true without sandboxId)
  *   workspace    name of the sandbox to create
@@ -22,6 +22,7 @@
 
 #include "core/alloc.h"
 #include "core/err.h"
+#include "providers/remote/options.h"
 
 #include <string.h>
 
@@ -29,7 +30,12 @@
 /* The daemon looks at it: from 0.167 on, replies have their present form. */
 #define PROTOCOL_VERSION "0.218.0"
 
-enum { MAX_MINUTES = 60 * 24 * 365, MAX_RESOURCE = 1024, MAX_HEADERS = 64 * 1024 };
+enum {
+  MAX_MINUTES = 60 * 24 * 365,
+  MAX_RESOURCE = 1024,
+  MAX_HEADERS = 64 * 1024,
+  MAX_OTHER_BYTES = 256 * 1024, /* of a Sandbox object, without what our create has said */
+};
 
 const char *const sbx__daytona_options[] = {"apiKey",
                                             "jwtToken",
@@ -316,5 +322,7 @@ int sbx__daytona_configure(sbx_config *config, sbx_loop *loop, const sbx_json *o
     rc = read_place(config, options, err);
   if (rc == SBX_OK)
     rc = read_create(config, options, err);
+  if (rc == SBX_OK)
+    config->most_of_reply = MAX_OTHER_BYTES + 2 * strlen(config->create_body);
   return rc == SBX_OK ? sbx_remote_client(&config->http, loop, options, SBX_HTTP_2, err) : rc;
 }

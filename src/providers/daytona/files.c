@@ -180,10 +180,11 @@ static bool is_missing_file(const sbx_http *reply) {
   sbx_slice body = sbx_buf_slice(&reply->body);
   if (reply->op.err.code != SBX_OK || reply->status != 404)
     return false;
-  if (sbx__daytona_says(body, "sandbox container not found"))
+  if (sbx_remote_exchange_says(body, "sandbox container not found"))
     return false;
-  return body.len == 0 || sbx__daytona_says(body, "FILE_NOT_FOUND") ||
-         sbx__daytona_says(body, "file not found") || sbx__daytona_says(body, "no such file");
+  return body.len == 0 || sbx_remote_exchange_says(body, "FILE_NOT_FOUND") ||
+         sbx_remote_exchange_says(body, "file not found") ||
+         sbx_remote_exchange_says(body, "no such file");
 }
 
 static sbx_err unexpected(const sbx_http *reply) {

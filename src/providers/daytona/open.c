@@ -7,11 +7,8 @@
  * set, and close then looks for it. */
 #include "providers/daytona/daytona.h"
 
-#include "core/alloc.h"
 #include "core/err.h"
-#include "core/rand.h"
 
-#include <stdlib.h>
 #include <string.h>
 
 enum {
@@ -37,142 +34,47 @@ static open_op *open_of(sbx_steps *steps) {
   return (open_op *)(void *)steps;
 }
 
-static int replace(char **to, sbx_slice text) {
-  char *copy = sbx_strndup(text.ptr, text.len);
-  if (copy == NULL)
-    return SBX_ENOMEM;
-  sbx_free(*to);
-  *to = copy;
-  return SBX_OK;
-}
-
-/* ---- what the answers say ------------------------------------------------------------------- */
-
-/* {base}/{id} */
-static int set_toolbox(sbx_session *session, sbx_slice base) {
-  sbx_buf url;
-  size_t len;
-  sbx_buf_init(&url, SBX__DAYTONA_URL_MAX);
-  while (base.len > 0 && base.ptr[base.len - 1] == '/')
-    base.len--;
-  sbx_buf_append_slice(&url, base);
-  sbx_buf_append_char(&url, '/');
-  sbx_buf_append_str(&url, session->id);
-  int rc = url.error;
-  if (rc == SBX_OK) {
-    sbx_free(session->toolbox);
-    session->toolbox = sbx_buf_take(&url, &len);
-  }
-  sbx_buf_deinit(&url);
-  return rc;
-}
-
-/* An id becomes part of addresses. */
-static bool is_id(sbx_slice id) {
-  for (size_t i = 0; i < id.len; i++) {
-    char c = id.ptr[i];
-    if (!sbx_is_letter(c) && !sbx_is_digit(c) && c != '-' && c != '_')
-      return false;
-  }
-  return id.len > 0 && id.len <= 128;
-}
-
-static bool is_older(const char *version, int minor_limit) {
-  char *end = NULL;
-  long major = strtol(version, &end, 10);
-  if (end == version || *end != '.')
-    return false;
-  const char *at = end + 1;
-  long minor = strtol(at, &end, 10);
-  return end != at && major == 0 && minor < minor_limit;
-}
-
-static int take_version(sbx_session *session, const sbx_json *sandbox) {
-  sbx_slice version;
-  if (!sbx_json_string(sbx_json_get(sandbox, "daemonVersion"), &version) || version.len > 64)
-    return SBX_OK;
-  char *text = sbx_strndup(version.ptr, version.len);
-  if (text == NULL)
-    return SBX_ENOMEM;
-  session->old_shell = is_older(text, 156);
-  session->old_env = is_older(text, 167);
-  sbx_free(text);
-  return SBX_OK;
-}
-
-int sbx__daytona_take(sbx_session *session, const sbx_json *sandbox, sbx_err *err) {
-  const sbx_config *config = session->config;
-  sbx_slice id, base;
-  int rc = SBX_OK;
-  if (!sbx_json_string(sbx_json_get(sandbox, "id"), &id) || !is_id(id))
-    return sbx_err_set(err, SBX_EPROTO, "daytona: the answer has no id of a sandbox");
-  if (session->id == NULL || !sbx_slice_eq_str(id, session->id))
-    rc = replace(&session->id, id);
-  if (rc == SBX_OK)
-    rc = take_version(session, sandbox);
-  if (rc == SBX_OK && config->toolbox_url != NULL)
-    rc = set_toolbox(session, sbx_slice_str(config->toolbox_url));
-  else if (rc == SBX_OK && sbx_json_string(sbx_json_get(sandbox, "toolboxProxyUrl"), &base) &&
-           base.len > 0)
-    rc = set_toolbox(session, base);
-  return rc == SBX_OK ? SBX_OK : sbx_err_set(err, rc, NULL);
-}
-
-/* Parses a reply that was found to be a success. */
-static int parse(sbx_json_doc **doc, const sbx_http *reply, const char *verb, sbx_err *err) {
-  sbx_err why;
-  int rc = sbx_json_parse(doc, sbx_buf_slice(&reply->body), &why);
-  if (rc == SBX_EPROTO) {
-    sbx_err_set(err, SBX_EPROTO, "daytona: %s: unexpected answer: %s", verb, why.message);
-    err->status = reply->status;
-  } else if (rc != SBX_OK) {
-    sbx_err_copy(err, &why);
-  }
-  return rc;
-}
-
 /* ---- the toolbox ---------------------------------------------------------------------------- */
 
 static void ask_directory(sbx_steps *steps);
-
-static void finish_open(open_op *o) {
-  o->steps.session->open = true;
-  sbx_steps_finish(&o->steps, NULL);
-}
 
 static bool is_not_ready(const sbx_http *reply, int code) {
   return code == SBX_ECONFLICT || code == SBX_ENET ||
          (reply->op.err.code == SBX_OK && reply->status >= 502 && reply->status <= 504);
 }
 
-static void on_directory(sbx_steps *steps, sbx_http *reply) {
-  open_op *o = open_of(steps);
+/* Old ones do not tell; relative paths begin at the right place there all the same. */
+static int take_directory(sbx_session *session, const sbx_http *reply, sbx_err *err) {
+  static const char verb[] = "ask the sandbox for its working directory";
   sbx_json_doc *doc = NULL;
   sbx_slice dir;
-  sbx_err err;
-  int rc = sbx__daytona_check_tool(&err, reply, "ask the sandbox for its working directory");
-  /* The container may be up a little before what runs in it. */
-  if (is_not_ready(reply, rc) && ++o->tries < MAX_TOOLBOX_TRIES) {
-    sbx_steps_wait(steps, TOOLBOX_TRY_MS, ask_directory);
-    return;
-  }
-  /* Old ones do not tell; relative paths begin at the right place there all the same. */
-  bool untold = rc != SBX_OK && sbx__daytona_no_route(reply);
-  if (rc == SBX_OK)
-    rc = parse(&doc, reply, "ask the sandbox for its working directory", &err);
+  if (sbx__daytona_no_route(reply))
+    return SBX_OK;
+  int rc = sbx_remote_exchange_json(&doc, &sbx__daytona_toolbox, reply, verb, err);
   if (rc == SBX_OK && (!sbx_json_string(sbx_json_get(sbx_json_root(doc), "dir"), &dir) ||
                        dir.len == 0 || dir.ptr[0] != '/' || sbx_slice_has_nul(dir)))
-    rc = sbx_err_set(&err, SBX_EPROTO, "daytona: the sandbox's working directory is no path");
-  if (rc == SBX_OK && replace(&o->steps.session->dir, dir) != SBX_OK)
-    rc = sbx_err_set(&err, SBX_ENOMEM, NULL);
+    rc = sbx_err_set(err, SBX_EPROTO, "daytona: the sandbox's working directory is no path");
+  if (rc == SBX_OK && sbx__daytona_set_text(&session->dir, dir) != SBX_OK)
+    rc = sbx_err_set(err, SBX_ENOMEM, NULL);
   sbx_json_free(doc, false);
-  if (rc == SBX_OK || untold) {
-    finish_open(o);
-    return;
+  return rc;
+}
+
+static void on_directory(sbx_steps *steps, sbx_http *reply) {
+  open_op *o = open_of(steps);
+  sbx_err err;
+  int rc = take_directory(steps->session, reply, &err);
+  if (rc == SBX_OK) {
+    steps->session->open = true;
+    sbx_steps_finish(steps, NULL);
+  } else if (is_not_ready(reply, rc) && ++o->tries < MAX_TOOLBOX_TRIES) {
+    /* The container may be up a little before what runs in it. */
+    sbx_steps_wait(steps, TOOLBOX_TRY_MS, ask_directory);
+  } else {
+    /* This request had no effect, but the create before it: that must not be sent once more. */
+    err.no_effect = false;
+    sbx_steps_finish(steps, &err);
   }
-  /* This request had none, but the create before it: that must not be sent once more. */
-  err.no_effect = false;
-  sbx_steps_finish(steps, &err);
 }
 
 static void ask_directory(sbx_steps *steps) {
@@ -183,21 +85,18 @@ static void ask_directory(sbx_steps *steps) {
 
 /* The last resort of servers without a proxy: through the API. */
 static void use_api_route(open_op *o) {
+  sbx_session *session = o->steps.session;
   sbx_buf url;
   size_t len;
   sbx_buf_init(&url, SBX__DAYTONA_URL_MAX);
-  sbx_buf_append_str(&url, o->steps.session->config->api_url);
-  sbx_buf_append_str(&url, "/toolbox/");
-  sbx_buf_append_str(&url, o->steps.session->id);
-  sbx_buf_append_str(&url, "/toolbox");
-  if (url.error == SBX_OK)
-    o->steps.session->toolbox = sbx_buf_take(&url, &len);
-  int code = url.error;
-  sbx_buf_deinit(&url);
-  if (code != SBX_OK)
-    sbx_steps_finish_code(&o->steps, code);
-  else
+  int rc = sbx_buf_appendf(&url, "%s/toolbox/%s/toolbox", session->config->api_url, session->id);
+  if (rc == SBX_OK) {
+    session->toolbox = sbx_buf_take(&url, &len);
     ask_directory(&o->steps);
+  } else {
+    sbx_steps_finish_code(&o->steps, rc);
+  }
+  sbx_buf_deinit(&url);
 }
 
 /* Whether the reply names the toolbox's address in the member `name`. */
@@ -205,10 +104,10 @@ static bool take_address(open_op *o, const sbx_http *reply, const char *name) {
   sbx_json_doc *doc = NULL;
   sbx_err err;
   sbx_slice base;
-  bool taken = sbx__daytona_check(&err, reply, "look for the toolbox") == SBX_OK &&
-               sbx_json_parse(&doc, sbx_buf_slice(&reply->body), NULL) == SBX_OK &&
+  bool taken = sbx_remote_exchange_json(&doc, &sbx__daytona_api, reply, "look for the toolbox",
+                                        &err) == SBX_OK &&
                sbx_json_string(sbx_json_get(sbx_json_root(doc), name), &base) && base.len > 0 &&
-               set_toolbox(o->steps.session, base) == SBX_OK;
+               sbx__daytona_set_toolbox(o->steps.session, base) == SBX_OK;
   sbx_json_free(doc, false);
   return taken;
 }
@@ -313,17 +212,6 @@ static void go_on(open_op *o, const sbx_json *sandbox) {
   }
 }
 
-/* The sandbox object of a success, or the end. */
-static void take_reply(open_op *o, const sbx_http *reply, const char *verb) {
-  sbx_json_doc *doc = NULL;
-  sbx_err err;
-  if (parse(&doc, reply, verb, &err) == SBX_OK)
-    go_on(o, sbx_json_root(doc));
-  else
-    sbx_steps_finish(&o->steps, &err);
-  sbx_json_free(doc, true);
-}
-
 static bool is_passing(const sbx_http *reply, int code) {
   bool answered = reply->op.err.code == SBX_OK;
   bool foreign = answered && reply->status == 404 && code == SBX_EPROTO;
@@ -332,17 +220,26 @@ static bool is_passing(const sbx_http *reply, int code) {
 
 static void on_poll(sbx_steps *steps, sbx_http *reply) {
   open_op *o = open_of(steps);
+  const sbx_session *session = steps->session;
+  sbx_json_doc *doc = NULL;
   sbx_err err;
-  int rc = sbx__daytona_check(&err, reply, "wait for the sandbox to start");
+  int rc = sbx_remote_exchange_json(&doc, &sbx__daytona_api, reply, "wait for the sandbox to start",
+                                    &err);
+  const sbx_json *sandbox = rc == SBX_OK ? sbx_json_root(doc) : NULL;
+  if (rc == SBX_OK && session->id == NULL &&
+      !sbx__daytona_is_named(sandbox, session->config->attach))
+    rc = sbx_err_set(&err, SBX_EPROTO, "daytona: the answer is about another sandbox than \"%s\"",
+                     session->config->attach);
   if (rc == SBX_OK) {
     o->failures = 0;
-    take_reply(o, reply, "wait for the sandbox to start");
+    go_on(o, sandbox);
   } else if (is_passing(reply, rc) && ++o->failures < MAX_FAILED_POLLS) {
     poll_later(o);
   } else {
     err.no_effect = false;
     finish_failed(o, &err, rc == SBX_ENOTFOUND);
   }
+  sbx_json_free(doc, true);
 }
 
 static void poll(sbx_steps *steps) {
@@ -354,7 +251,7 @@ static void poll(sbx_steps *steps) {
 static void on_start_asked(sbx_steps *steps, sbx_http *reply) {
   open_op *o = open_of(steps);
   sbx_err err;
-  int rc = sbx__daytona_check(&err, reply, "start the sandbox");
+  int rc = sbx_remote_exchange_check(&err, &sbx__daytona_api, reply, "start the sandbox");
   if (rc == SBX_OK) {
     o->polls = 0; /* what it took to stop is no part of the time to start */
   } else if (rc == SBX_ECONFLICT) {
@@ -370,34 +267,33 @@ static void on_start_asked(sbx_steps *steps, sbx_http *reply) {
 
 static void on_created(sbx_steps *steps, sbx_http *reply) {
   open_op *o = open_of(steps);
+  sbx_session *session = steps->session;
+  sbx_json_doc *doc = NULL;
   sbx_err err;
-  int rc = sbx__daytona_check(&err, reply, "create the sandbox");
-  if (rc == SBX_OK) {
-    take_reply(o, reply, "create the sandbox");
-    return;
-  }
-  /* This one says that a sandbox was made, and did not start. */
-  if (sbx__daytona_says(sbx_buf_slice(&reply->body), "sandbox failed to start")) {
-    err.code = SBX_EPROVIDER;
-    err.no_effect = false;
-  }
-  if (err.no_effect || (reply->status == 200 && sbx__daytona_is_page(reply)))
-    o->steps.session->may_exist = false;
-  sbx_steps_finish(steps, &err);
+  int rc = sbx_remote_exchange_json(&doc, &sbx__daytona_api, reply, "create the sandbox", &err);
+  /* A web page in place of a success does not come from what makes sandboxes. */
+  bool page = reply->status == 200 && sbx_remote_exchange_is_page(reply);
+  bool made = rc == SBX_OK || !(err.no_effect || page);
+  if (rc == SBX_OK && !sbx__daytona_is_named(sbx_json_root(doc), session->name))
+    rc = sbx_err_set(&err, SBX_EPROTO,
+                     "daytona: create the sandbox: the answer is about another sandbox than \"%s\"",
+                     session->name);
+  session->may_exist = made;
+  if (rc == SBX_OK)
+    go_on(o, sbx_json_root(doc));
+  else
+    sbx_steps_finish(steps, &err);
+  sbx_json_free(doc, true);
 }
 
 static int name_session(sbx_session *session, sbx_err *err) {
-  char name[SBX__DAYTONA_TAG + 16] = "cloudsandbox-";
-  if (session->tag[0] != '\0')
-    return SBX_OK;
-  int rc = sbx_random_hex(session->tag, SBX__DAYTONA_TAG, err);
-  if (rc != SBX_OK)
+  char name[SBX_REMOTE_TAG_LEN + 16] = "cloudsandbox-";
+  const char *workspace = session->config->workspace;
+  int rc = sbx_remote_tag_make(session->tag, err);
+  if (rc != SBX_OK || session->name != NULL)
     return rc;
   memcpy(name + strlen(name), session->tag, sizeof session->tag);
-  const char *workspace = session->config->workspace;
-  rc = replace(&session->name, sbx_slice_str(workspace != NULL ? workspace : name));
-  if (rc != SBX_OK)
-    session->tag[0] = '\0';
+  rc = sbx__daytona_set_text(&session->name, sbx_slice_str(workspace != NULL ? workspace : name));
   return rc == SBX_OK ? SBX_OK : sbx_err_set(err, rc, NULL);
 }
 

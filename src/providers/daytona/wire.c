@@ -1,0 +1,123 @@
+/* wire.c - requests to Daytona's API and to a sandbox's toolbox, and what their refusals mean. */
+#include "providers/daytona/wire.h"
+
+#include "core/url.h"
+
+/* ---- addresses ------------------------------------------------------------------------------ */
+
+int sbx__daytona_api_url(sbx_buf *out, const sbx_config *config, const char *id, const char *rest) {
+  sbx_buf_init(out, SBX__DAYTONA_URL_MAX);
+  sbx_buf_append_str(out, config->api_url);
+  sbx_buf_append_str(out, "/sandbox");
+  if (id != NULL)
+    sbx_url_append_segment(out, sbx_slice_str(id));
+  return sbx_buf_append_str(out, rest);
+}
+
+int sbx__daytona_absolute(sbx_buf *out, const sbx_session *session, sbx_slice path) {
+  bool relative = path.len == 0 || path.ptr[0] != '/';
+  if (relative && session->dir != NULL) {
+    sbx_buf_append_str(out, session->dir);
+    if (path.len > 0 && out->len > 0 && out->ptr[out->len - 1] != '/')
+      sbx_buf_append_char(out, '/');
+  }
+  return sbx_buf_append_slice(out, path);
+}
+
+int sbx__daytona_tool_url(sbx_buf *out, const sbx_session *session, const char *path,
+                          sbx_slice file) {
+  sbx_buf_init(out, SBX__DAYTONA_URL_MAX);
+  sbx_buf_append_str(out, session->toolbox);
+  sbx_buf_append_str(out, path);
+  if (file.len > 0) {
+    sbx_buf absolute;
+    sbx_buf_init(&absolute, SBX__DAYTONA_URL_MAX);
+    if (sbx__daytona_absolute(&absolute, session, file) == SBX_OK)
+      sbx_url_append_query(out, sbx_slice_str("path"), sbx_buf_slice(&absolute));
+    else if (out->error == SBX_OK)
+      out->error = absolute.error;
+    sbx_buf_deinit(&absolute);
+  }
+  return out->error;
+}
+
+/* ---- requests ------------------------------------------------------------------------------- */
+
+void sbx__daytona_send(sbx_steps *steps, const char *method, sbx_buf *url, sbx_buf *json,
+                       bool repeatable, sbx_steps_reply on_reply) {
+  const sbx_config *config = steps->session->config;
+  sbx_http_request request = {
+      .method = method,
+      .headers = json != NULL ? &config->json_headers : &config->headers,
+      .take_body = json,
+      .repeatable = repeatable,
+      .timeout_ms = SBX_NO_TIMEOUT,
+      .max_bytes = config->most_of_reply,
+  };
+  sbx_remote_exchange_send(steps, config->http, url, &request, NULL, on_reply);
+}
+
+void sbx__daytona_to_api(sbx_steps *steps, const char *method, const char *id, const char *rest,
+                         sbx_steps_reply on_reply) {
+  sbx_buf url;
+  sbx__daytona_api_url(&url, steps->session->config, id, rest);
+  sbx__daytona_send(steps, method, &url, NULL, true, on_reply);
+}
+
+/* ---- refusals ------------------------------------------------------------------------------- */
+
+#define HINT_AT_URL "; is this the address of a Daytona API? It usually ends in \"/api\""
+
+/* Of all that answers on the way only the API writes its refusals like this; toolboxes have no
+ * "error". It says so of unknown routes, too, which tells nothing about a sandbox. */
+static bool owns_404(const sbx_json *body) {
+  sbx_slice message, path, error;
+  int64_t status;
+  return sbx_json_int(sbx_json_get(body, "statusCode"), 404, 404, &status) &&
+         sbx_json_string(sbx_json_get(body, "path"), &path) &&
+         sbx_json_string(sbx_json_get(body, "error"), &error) &&
+         sbx_json_string(sbx_json_get(body, "message"), &message) &&
+         !sbx_slice_starts_with(message, sbx_slice_str("Cannot "));
+}
+
+/* Whatever goes beyond a quota is a 400. */
+static const sbx_remote_meaning api_meanings[] = {
+    {400, "limit exceeded", SBX_EQUOTA, NULL, SBX_REMOTE_EFFECT_NONE},
+    {400, "exceeds maximum allowed", SBX_EQUOTA, NULL, SBX_REMOTE_EFFECT_NONE},
+    /* A create says that a sandbox was made. */
+    {400, "sandbox failed to start", SBX_EPROVIDER, NULL, SBX_REMOTE_EFFECT_POSSIBLE},
+    {0},
+};
+
+const sbx_remote_service sbx__daytona_api = {
+    .provider = "daytona",
+    .meanings = api_meanings,
+    .owns_404 = owns_404,
+    .foreign_404 = SBX_EPROTO,
+    .foreign = HINT_AT_URL,
+};
+
+#define HALTED "; the sandbox is not running"
+
+static const sbx_remote_meaning tool_meanings[] = {
+    {400, "is the sandbox started", SBX_ECONFLICT, HALTED, SBX_REMOTE_EFFECT_NONE},
+    {400, "failed to get runner info", SBX_ECONFLICT, HALTED, SBX_REMOTE_EFFECT_NONE},
+    {400, "failed to resolve container", SBX_ECONFLICT, HALTED, SBX_REMOTE_EFFECT_NONE},
+    {404, "sandbox container not found", SBX_ECONFLICT, NULL, SBX_REMOTE_EFFECT_NONE},
+    {0},
+};
+
+const sbx_remote_service sbx__daytona_toolbox = {
+    .provider = "daytona",
+    .meanings = tool_meanings,
+    .foreign = HINT_AT_URL,
+};
+
+int sbx__daytona_check_tool(sbx_err *err, const sbx_http *reply, const char *verb) {
+  return sbx_remote_exchange_check(err, &sbx__daytona_toolbox, reply, verb);
+}
+
+bool sbx__daytona_no_route(const sbx_http *reply) {
+  return reply->op.err.code == SBX_OK && reply->status == 404 &&
+         sbx_remote_exchange_says(sbx_buf_slice(&reply->body), "page not found");
+}

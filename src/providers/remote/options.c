@@ -1,0 +1,110 @@
+/* options.c - readers of options.
+ *
+ * Invariant: a message names the member, never its value. */
+#include "providers/remote/options.h"
+
+#include "core/alloc.h"
+#include "core/err.h"
+#include "core/url.h"
+
+static bool has_control(sbx_slice text) {
+  for (size_t i = 0; i < text.len; i++) {
+    unsigned char c = (unsigned char)text.ptr[i];
+    if (c < 0x20 || c == 0x7f)
+      return true;
+  }
+  return false;
+}
+
+int sbx_remote_text(char **out, const sbx_json *options, const char *name, sbx_err *err) {
+  const sbx_json *v = sbx_json_get(options, name);
+  sbx_slice text;
+  if (v == NULL)
+    return SBX_OK;
+  if (!sbx_json_string(v, &text) || text.len == 0 || has_control(text))
+    return sbx_err_set(err, SBX_EINVAL,
+                       "%s must be a string that is not empty and has no control characters", name);
+  char *copy = sbx_strndup(text.ptr, text.len);
+  if (copy == NULL)
+    return sbx_err_set(err, SBX_ENOMEM, NULL);
+  sbx_free(*out);
+  *out = copy;
+  return SBX_OK;
+}
+
+int sbx_remote_bool(bool *out, const sbx_json *options, const char *name, sbx_err *err) {
+  const sbx_json *v = sbx_json_get(options, name);
+  if (v != NULL && !sbx_json_bool(v, out))
+    return sbx_err_set(err, SBX_EINVAL, "%s must be true or false", name);
+  return SBX_OK;
+}
+
+int sbx_remote_int(int64_t *out, const sbx_json *options, const char *name, int64_t min,
+                   int64_t max, sbx_err *err) {
+  const sbx_json *v = sbx_json_get(options, name);
+  if (v != NULL && !sbx_json_int(v, min, max, out))
+    return sbx_err_set(err, SBX_EINVAL, "%s must be a whole number from %lld to %lld", name,
+                       (long long)min, (long long)max);
+  return SBX_OK;
+}
+
+int sbx_remote_url(char **out, const sbx_json *options, const char *name, sbx_err *err) {
+  sbx_url url;
+  sbx_err why;
+  int rc = sbx_remote_text(out, options, name, err);
+  if (rc != SBX_OK || sbx_json_get(options, name) == NULL)
+    return rc;
+  sbx_slice text = sbx_slice_str(*out);
+  rc = sbx_url_parse(&url, text, &why);
+  if (rc != SBX_OK)
+    return sbx_err_set(err, SBX_EINVAL, "%s: %s", name, why.message);
+  if (url.query.len > 0 || sbx_slice_find(text, '?') != text.len)
+    return sbx_err_set(err, SBX_EINVAL, "%s must not have a query", name);
+  while (text.len > 0 && text.ptr[text.len - 1] == '/')
+    text.len--;
+  (*out)[text.len] = '\0';
+  return SBX_OK;
+}
+
+int sbx_remote_map(const sbx_json **out, const sbx_json *options, const char *name, sbx_err *err) {
+  const sbx_json *map = sbx_json_get(options, name);
+  sbx_slice key, value;
+  *out = map;
+  if (map != NULL && !sbx_json_is_object(map))
+    return sbx_err_set(err, SBX_EINVAL, "%s must be an object of strings", name);
+  for (const sbx_json *v = sbx_json_next(map, NULL, &key); v != NULL;
+       v = sbx_json_next(map, v, &key)) {
+    if (sbx_json_string(v, &value) && !sbx_slice_has_nul(value) && !sbx_slice_has_nul(key))
+      continue;
+    sbx_err_set(err, SBX_EINVAL, "%s: the value of ", name);
+    sbx_err_append_remote(err, key);
+    sbx_err_append(err, " must be a string without NUL bytes");
+    return SBX_EINVAL;
+  }
+  return SBX_OK;
+}
+
+void sbx_remote_begin_map(sbx_json_out *out, const sbx_json *map) {
+  sbx_slice name, value = {NULL, 0};
+  sbx_json_begin_object(out);
+  for (const sbx_json *v = sbx_json_next(map, NULL, &name); v != NULL;
+       v = sbx_json_next(map, v, &name)) {
+    sbx_json_string(v, &value);
+    sbx_json_put_name(out, name);
+    sbx_json_put_string(out, value);
+  }
+}
+
+int sbx_remote_client(sbx_http_client **out, sbx_loop *loop, const sbx_json *options,
+                      sbx_http_version version, sbx_err *err) {
+  const sbx_json *proxy = sbx_json_get(options, "proxy");
+  const sbx_json *ca = sbx_json_get(options, "ca");
+  sbx_http_options http = {.version = version};
+  if (proxy != NULL && !sbx_json_string(proxy, &http.proxy))
+    return sbx_err_set(err, SBX_EINVAL, "proxy must be a URL, or \"\" for none");
+  http.no_proxy = proxy != NULL && http.proxy.len == 0;
+  if (ca != NULL && (!sbx_json_string(ca, &http.ca_pem) || http.ca_pem.len == 0))
+    return sbx_err_set(err, SBX_EINVAL, "ca must be one or more certificates in PEM");
+  return loop != NULL ? sbx_http_client_get(out, loop, &http, err)
+                      : sbx_http_client_new(out, &http, err);
+}

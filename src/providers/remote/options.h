@@ -1,0 +1,29 @@
+/* options.h - readers of options, as all providers have them that are reached over HTTP.
+ *
+ * Each reads one member of `options`, leaves `out` alone when it is absent, and fills `err` with
+ * SBX_EINVAL, naming the member and never its value, when it is not what it should be. */
+#ifndef SBX_REMOTE_OPTIONS_H
+#define SBX_REMOTE_OPTIONS_H
+
+#include "core/http.h"
+#include "core/json.h"
+
+/* A string that is neither empty nor has control characters, as a copy: sbx_free() it. */
+int sbx_remote_text(char **out, const sbx_json *options, const char *name, sbx_err *err);
+int sbx_remote_bool(bool *out, const sbx_json *options, const char *name, sbx_err *err);
+int sbx_remote_int(int64_t *out, const sbx_json *options, const char *name, int64_t min,
+                   int64_t max, sbx_err *err);
+/* An http or https URL without a query, '/' at its end left out, as a copy. */
+int sbx_remote_url(char **out, const sbx_json *options, const char *name, sbx_err *err);
+/* An object of strings without NUL bytes; NULL when it is absent. Borrowed from `options`. */
+int sbx_remote_map(const sbx_json **out, const sbx_json *options, const char *name, sbx_err *err);
+/* Begins an object with the members of such a map (NULL: none). */
+void sbx_remote_begin_map(sbx_json_out *out, const sbx_json *map);
+
+/* The members "proxy" (URL; "" for none, whatever the environment says) and "ca" (certificates in
+ * PEM, trusted in place of the system's), and the client that they make, which is shared with
+ * others of the loop. A NULL loop shares nothing. */
+int sbx_remote_client(sbx_http_client **out, sbx_loop *loop, const sbx_json *options,
+                      sbx_http_version version, sbx_err *err);
+
+#endif
