@@ -260,8 +260,10 @@ export function checkEnv(value, name = "env") {
   const other = reading(`\`${name}\``, () => noRecord(value));
   if (other) throw invalid(`\`${name}\` must be an object of strings such as { LANG: "C" }, not ${other}`);
   const flat = [];
-  for (const [key, text] of reading(`\`${name}\``, () => Object.entries(value))) {
-    checkEnvName(key, name);
+  const entries = reading(`\`${name}\``, () => Object.entries(value));
+  const strange = entries.map(([key]) => key).filter((key) => !ENV_NAME.test(key));
+  if (strange.length > 0) throw invalid(`\`${name}\`: ${envNameRule(strange)}. Leave ${strange.length > 1 ? "them" : "it"} out`);
+  for (const [key, text] of entries) {
     if (typeof text !== "string") throw invalid(`\`${name}.${key}\` must be a string, not ${kindOf(text)}`);
     if (text.includes("\0")) throw invalid(`\`${name}.${key}\` must not contain U+0000`);
     flat.push(key, text);
@@ -281,27 +283,33 @@ export function checkEnvObject(value, name) {
   return Object.fromEntries(flat.flatMap((key, index) => (index % 2 ? [] : [[key, flat[index + 1]]])));
 }
 
+/** What a shell can hold as a variable's name. */
+const ENV_NAME = /^[A-Za-z_][A-Za-z0-9_]*$/;
+
 /**
- * A list of variable names.
+ * A list of names of this process's variables. Those that a shell cannot hold are left out: a process has
+ * some, such as the functions that bash exports, and means no harm by them.
  *
  * @param {unknown} value
  * @param {string} name
  * @returns {string[]}
  */
 export function checkEnvNames(value, name) {
-  return checkItems(value, name, "an array of variable names", (item) => {
+  const names = checkItems(value, name, "an array of variable names", (item) => {
     if (typeof item !== "string") throw invalid(`\`${name}\` must hold variable names, not ${kindOf(item)}`);
-    checkEnvName(item, name);
+    if (!item || /[=\0]/.test(item)) throw invalid(`\`${name}\`: ${envNameRule([item])}`);
     return item;
   });
+  return names.filter((item) => ENV_NAME.test(item));
 }
 
-/** @param {string} key @param {string} name */
-function checkEnvName(key, name) {
-  if (/^[A-Za-z_][A-Za-z0-9_]*$/.test(key)) return;
-  throw invalid(
-    `\`${name}\`: a variable name has letters, digits and "_" only and begins with no digit; ` +
-      `${JSON.stringify(key.slice(0, 40))} does not`,
+/** @param {string[]} strange */
+function envNameRule(strange) {
+  const shown = strange.slice(0, 5).map((it) => JSON.stringify(it.slice(0, 40)));
+  const last = strange.length > 5 ? `${strange.length - 5} others` : shown.pop();
+  return (
+    'a variable name has letters, digits and "_" only and begins with no digit; ' +
+    `${shown.length > 0 ? `${shown.join(", ")} and ${last} do` : `${last} does`} not`
   );
 }
 
@@ -620,8 +628,21 @@ export const REMOTE_OPTIONS = Object.freeze(["apiKey", "baseURL", "proxy", "ca",
  * @returns {string | undefined}
  */
 export function textOrEnv(value, name, variables) {
-  if (value !== undefined) return checkString(value, name);
-  return variables.map((variable) => process.env[variable]).find(Boolean);
+  if (value !== undefined) return unquoted(checkString(value, name), `\`${name}\``);
+  const variable = variables.find((it) => process.env[it]);
+  return variable && unquoted(/** @type {string} */ (process.env[variable]), `the environment variable ${variable}`);
+}
+
+/**
+ * Refuses the quotes that a file of variables has around a value, and that not every reader takes away:
+ * sent along, they would only make a key that nobody knows.
+ *
+ * @param {string} text
+ * @param {string} what it is, in words
+ */
+function unquoted(text, what) {
+  if (!/^\s*["'`]|["'`]\s*$/.test(text)) return text;
+  throw invalid(`${what} begins or ends with a quote, which is no part of it: take the quotes away; its value is not shown here`);
 }
 
 /**
@@ -674,7 +695,7 @@ export function ownedOption({ owned, sandboxId }) {
  */
 export function networkOptions({ proxy, ca }) {
   return {
-    ...(proxy !== undefined && { proxy: proxy === null ? "" : checkString(proxy, "proxy") }),
+    ...(proxy !== undefined && { proxy: proxy === null ? "" : unquoted(checkString(proxy, "proxy"), "`proxy`") }),
     ...(ca !== undefined && { ca: pemText(ca) }),
   };
 }

@@ -313,6 +313,22 @@ for (const provider of providers) {
       assert.equal(await sandbox.readFile("pwned"), null);
     });
 
+    test("C182 a process's own variables: names that a shell cannot hold are named, and to be left out", async (t) => {
+      const world = provider.world(t);
+      const strange = { "BASH_FUNC_x%%": "() { :; }", "my.var": "1" };
+      const words = /"BASH_FUNC_x%%" and "my\.var" do not\. Leave them out/;
+      assert.throws(() => world.make({ env: strange }), words);
+      const sandbox = world.make();
+      for (const env of [strange, { OK: "1", ...strange }]) {
+        for (const call of [sandbox.shell("true", { env }), sandbox.run("1", { env }), sandbox.exec({ argv: ["true"], env })]) {
+          const error = await rejection(call);
+          assert.equal(error.code, "ERR_SANDBOX_INVALID_ARG");
+          assert.match(error.message, words);
+        }
+      }
+      assert.deepEqual(world.existing(), []);
+    });
+
     test("C077 a language that is not offered is refused in words that name those that are", async (t) => {
       const world = provider.world(t);
       const sandbox = world.make();

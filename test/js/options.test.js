@@ -1,6 +1,8 @@
 // The checks of options: what passes, what is refused, and that the refusal says what to write.
 import assert from "node:assert/strict";
-import { describe, test } from "node:test";
+import { after, beforeEach, describe, test } from "node:test";
+
+import { DaytonaSandbox, E2BSandbox, E2BSandboxToolkit } from "cloudsandbox";
 
 import { SandboxError } from "../../lib/errors.js";
 import * as options from "../../lib/options.js";
@@ -193,6 +195,18 @@ describe("options", () => {
     }
   });
 
+  test("C182 names that a shell cannot hold: refused by name in `env`, left out of `inheritEnv`", () => {
+    const given = { OK: "1", "BASH_FUNC_x%%": "() { :; }", "my.var": "2" };
+    refused(() => options.checkEnv(given), '"BASH_FUNC_x%%" and "my.var" do not', "Leave them out");
+    refused(() => options.checkEnv({ "my.var": "2" }), '"my.var" does not', "Leave it out");
+    const many = Object.fromEntries(Array.from({ length: 9 }, (_, index) => [`v.${index}`, "sk-canary"]));
+    const message = refused(() => options.checkEnv(many), '"v.4" and 4 others do not');
+    assert.ok(!message.includes("canary"));
+    assert.deepEqual(options.checkEnvNames(Object.keys(given), "inheritEnv"), ["OK"]);
+    assert.deepEqual(options.checkEnvNames(["1A", "É", "a b", "x\n"], "inheritEnv"), []);
+    refused(() => options.checkEnvNames(["OK", "A=B"], "inheritEnv"), '"A=B" does not');
+  });
+
   test("a message never shows a value that may be a secret", () => {
     const secret = "sk-canary-1234";
     const messages = [
@@ -266,5 +280,44 @@ describe("options", () => {
     for (const value of [null, undefined, 1, {}, [1, 2], new Blob([])]) {
       refused(() => options.checkContents(value, "contents"), "`contents`", "Uint8Array");
     }
+  });
+});
+
+describe("C183 quotes that a file of variables has around a value", () => {
+  const CREDENTIALS = [
+    [E2BSandbox, "apiKey", "E2B_API_KEY", {}],
+    [DaytonaSandbox, "apiKey", "DAYTONA_API_KEY", {}],
+    [DaytonaSandbox, "jwtToken", "DAYTONA_JWT_TOKEN", { organizationId: "o" }],
+    [DaytonaSandbox, "organizationId", "DAYTONA_ORGANIZATION_ID", { jwtToken: "j" }],
+    [E2BSandbox, "baseURL", "E2B_API_URL", { apiKey: "k" }],
+    [DaytonaSandbox, "baseURL", "DAYTONA_API_URL", { apiKey: "k" }],
+    [E2BSandbox, "proxy", undefined, { apiKey: "k" }],
+  ];
+  const VARIABLES = CREDENTIALS.map(([, , variable]) => variable).filter(Boolean);
+  const kept = Object.fromEntries(VARIABLES.map((name) => [name, process.env[name]]));
+  const clear = () => VARIABLES.forEach((name) => delete process.env[name]);
+  beforeEach(clear);
+  after(() => {
+    clear();
+    for (const [name, value] of Object.entries(kept)) if (value !== undefined) process.env[name] = value;
+  });
+
+  for (const [Class, name, variable, others] of CREDENTIALS) {
+    test(`C183 ${Class.name}: ${name}${variable ? ` and ${variable}` : ""}`, () => {
+      for (const text of ['"canary-1"', "'canary-1'", "`canary-1`", '"canary-1', "canary-1'", ' "canary-1"\n']) {
+        const option = refused(() => new Class({ ...others, [name]: text }), `\`${name}\``, "take the quotes away");
+        assert.ok(!option.includes("canary"), option);
+        if (!variable) continue;
+        process.env[variable] = text;
+        const fromVariable = refused(() => new Class(others), variable, "take the quotes away");
+        assert.ok(!fromVariable.includes("canary"), fromVariable);
+        clear();
+      }
+    });
+  }
+
+  test("C183 a toolkit refuses them too, and a quote inside is no such thing", () => {
+    refused(() => new E2BSandboxToolkit({ apiKey: '"canary-1"' }), "`apiKey`", "take the quotes away");
+    new E2BSandbox({ apiKey: 'e2b_a"b' });
   });
 });

@@ -30,6 +30,19 @@ async function variables(sandbox, options) {
 }
 
 describe("environment", { concurrency: 4 }, () => {
+  test("C182 `inheritEnv` leaves out names that a shell cannot hold, and says nothing", async () => {
+    const { stdout, stderr } = await runNode(
+      `import { LocalSandbox } from "cloudsandbox";
+       const sandbox = new LocalSandbox({ trusted: true, inheritEnv: Object.keys(process.env) });
+       const { output } = await sandbox.shell("env | grep -E '^(PLAIN_X|BASH_FUNC_x|my)'");
+       console.log(output);
+       await sandbox.close();`,
+      { env: { "BASH_FUNC_x%%": "() { :; }", "my.var": "1", PLAIN_X: "plain" } },
+    );
+    assert.equal(stderr, "");
+    assert.equal(stdout.trim(), "PLAIN_X=plain");
+  });
+
   test("C055 the host's variables stay with the host, unless they are named", async () => {
     const { stdout, stderr } = await runNode(
       `import { LocalSandbox } from "cloudsandbox";
