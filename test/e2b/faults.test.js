@@ -580,6 +580,11 @@ describe("files", { concurrency: 8 }, () => {
     "507": [envdError(507, "not enough disk space available"), { code: "QUOTA", status: 507 }],
     "400 a directory": [envdError(400, "path is a directory: /home/user/f"), { code: "INVALID_ARG", status: 400 }],
     "500 a file in the way": [envdError(500, "error ensuring directories: path is a file: /home"), { code: "INVALID_ARG", status: 500 }],
+    "C202 500 a folder that is not there": [envdError(500, "error ensuring directories: mkdir /proc/x: no such file or directory"), { code: "INVALID_ARG", status: 500 }],
+    "C202 500 a name that is too long": [envdError(500, "error getting file info: stat /home/user/a: file name too long"), { code: "INVALID_ARG", status: 500 }],
+    "C196 500 no rights": [envdError(500, "error opening file: open /mnt/f: permission denied"), { code: "FORBIDDEN", status: 500 }],
+    "C196 500 a read-only place": [envdError(500, "error opening file: open /mnt/f: read-only file system"), { code: "FORBIDDEN", status: 500 }],
+    "C196 500 the disk is full": [envdError(500, "error writing file: write /f: no space left on device"), { code: "QUOTA", status: 500 }],
     "nothing was written": [replies.json(200, []), { code: "PROTOCOL" }],
     "an answer that is no list": [{ status: 200, headers: {}, body: "ok" }, { code: "PROTOCOL" }],
     "a reset": ["reset", { code: "NETWORK", retryable: true }],
@@ -594,6 +599,24 @@ describe("files", { concurrency: 8 }, () => {
       assert.deepEqual(verdict(error), { retryable: false, mayHaveRun: false, ...expected }, error.message);
       await sandbox.writeFile("f", "y");
       assert.equal(await sandbox.readFile("f"), "y");
+    });
+  }
+
+  for (const [name, [refusal, code]] of Object.entries({
+    "no rights": [envdError(500, "error opening file: open /mnt/f: permission denied"), "FORBIDDEN"],
+    "disk full": [envdError(507, "not enough disk space available"), "QUOTA"],
+    "wrong token": [envdError(401, "access token present in header but does not match"), "AUTH"],
+  })) {
+    test(`C196 3 MB that are refused: ${name}, and not what the proxies make of a body without a frame`, async (t) => {
+      const { engine, make } = await open(t);
+      const sandbox = make();
+      await sandbox.start();
+      const isRaw = (exchange) => exchange.header("content-type") === "application/octet-stream";
+      engine.fault(POST, { instead: proxyReplies.portClosed(sandbox.sandboxId, 49983) }, { where: isRaw });
+      engine.fault(POST, { instead: refusal });
+      const error = await rejection(sandbox.writeFile("f", new Uint8Array(3 << 20)));
+      assert.equal(error.code, `ERR_SANDBOX_${code}`, error.message);
+      assert.doesNotMatch(error.message, /port is not open/);
     });
   }
 

@@ -361,8 +361,7 @@ describe("older daemons", { concurrency: 8 }, () => {
       assert.deepEqual(await sandbox.readBytes("a b/f"), bytes);
       assert.deepEqual(await sandbox.shell("cat; echo ok"), { output: "ok\n", exitCode: 0 });
       const [{ headers }] = engine.requests("envd POST /files");
-      const raw = !["0.2.0", "0.3.9", "0.4.0", "0.5.6"].includes(envdVersion);
-      assert.equal(headers["content-type"].split(";")[0], raw ? "application/octet-stream" : "multipart/form-data");
+      assert.equal(headers["content-type"].split(";")[0], "multipart/form-data");
       const user = ["0.2.0", "0.3.9"].includes(envdVersion) ? "Basic dXNlcjo=" : undefined;
       assert.equal(engine.requests(START)[0].headers.authorization, user);
     });

@@ -35,14 +35,32 @@ static bool says(const sbx_err *err, const char *text) {
 }
 
 /* The daemon answers 500 also where the path is what is wrong. */
+static const struct {
+  const char *text;
+  int code;
+} refusals[] = {
+    {"not a directory", SBX_EINVAL},
+    {"path is a file", SBX_EINVAL},
+    {"symbolic links", SBX_EINVAL},
+    {"no such file or directory", SBX_EINVAL},
+    {"file name too long", SBX_EINVAL},
+    {"permission denied", SBX_EFORBIDDEN},
+    {"operation not permitted", SBX_EFORBIDDEN},
+    {"read-only file system", SBX_EFORBIDDEN},
+    {"no space left on device", SBX_EQUOTA},
+};
+
 static int file_error(const sbx_session *session, const sbx_http *http, const char *verb,
                       sbx_slice path, sbx_err *err) {
   sbx__e2b_sandbox_error(session, http, verb, err);
   if (http->status == 404 && !says(err, "does not exist"))
     err->code = SBX_EPROTO;
-  if (http->status == 500 &&
-      (says(err, "not a directory") || says(err, "path is a file") || says(err, "symbolic links")))
-    err->code = SBX_EINVAL;
+  for (size_t i = 0; http->status == 500 && i < sizeof refusals / sizeof *refusals; i++) {
+    if (says(err, refusals[i].text)) {
+      err->code = refusals[i].code;
+      break;
+    }
+  }
   sbx_err_append(err, " (path ");
   sbx_err_append_remote(err, path);
   sbx_err_append(err, ")");
@@ -53,7 +71,7 @@ static int file_error(const sbx_session *session, const sbx_http *http, const ch
 typedef struct file_op {
   sbx_steps steps;
   char *path;
-  sbx_buf content; /* put; borrowed by the upload, or moved to it */
+  sbx_buf content; /* put; borrowed by the upload */
   sbx_buf *out;    /* get */
 } file_op;
 
@@ -134,22 +152,19 @@ static void on_put(sbx_steps *steps, sbx_http *reply) {
     sbx_steps_finish(steps, &err);
 }
 
+/* As a form, always: the daemon reads one to its end before it refuses it. A body without a frame
+ * it refuses unread, and of that the proxies before it make "port is not open". */
 static void send_put(file_op *f) {
   const sbx_http_part part = {.name = sbx_slice_str("file"),
                               .filename = sbx_slice_str("file"),
                               .content_type = sbx_slice_str("application/octet-stream"),
                               .content = sbx_buf_slice(&f->content),
                               .borrowed = true};
-  sbx__e2b_request request = {
-      .http.method = "POST", .http.repeatable = true, .http.timeout_ms = SBX_NO_TIMEOUT};
-  /* Older daemons take only forms. */
-  if (f->steps.session->envd_version >= SBX__E2B_VERSION(0, 5, 7)) {
-    request.content_type = "application/octet-stream";
-    request.http.take_body = &f->content;
-  } else {
-    request.http.parts = &part;
-    request.http.part_count = 1;
-  }
+  sbx__e2b_request request = {.http.method = "POST",
+                              .http.repeatable = true,
+                              .http.timeout_ms = SBX_NO_TIMEOUT,
+                              .http.parts = &part,
+                              .http.part_count = 1};
   send_request(f, &request, on_put);
 }
 
