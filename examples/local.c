@@ -41,7 +41,7 @@ static void on_exited(void *arg, const sbx_err *err, const sbx_exec_result *resu
     r->exit_code = result->exit_code;
   }
   /* Ends the sandbox and removes its workspace. */
-  sbx_sandbox_close(r->sandbox, on_closed, r, NULL);
+  sbx_sandbox_close(r->sandbox, SBX_CLOSE_GRACE_DEFAULT_MS, on_closed, r, NULL);
 }
 
 int main(int argc, char **argv) {

@@ -23,14 +23,14 @@ import {
   reading,
   shownAs,
 } from "./options.js";
-import { forTools, signalIn, signalOf, unlessAborted } from "./sandbox.js";
+import { forTools, graceOf, signalIn, signalOf, unlessAborted } from "./sandbox.js";
 import { checkSandbox } from "./toolkit.js";
 import { AGENT_PREFIX } from "./tools.js";
 
 const { dirname, isAbsolute, normalize } = process.getBuiltinModule("node:path");
 
 /** @import { CloudSandbox, FileEncoding, SandboxAgentConfig, SandboxCallOptions } from "../types/index.js" */
-/** @import { SandboxReadOptions } from "../types/index.js" */
+/** @import { SandboxCloseOptions, SandboxReadOptions } from "../types/index.js" */
 /** @import { SandboxRunOptions, WorkspaceFile, WorkspaceSnapshot } from "../types/index.js" */
 /** @import { LocalWorkspace, Manifest, RemoteWorkspace } from "./workspace.js" */
 
@@ -198,13 +198,18 @@ export class SandboxAgent {
     }
   }
 
-  /** @returns {Promise<void>} */
-  close() {
+  /** @param {SandboxCloseOptions} [options] @returns {Promise<void>} */
+  close(options) {
     if (!isAgent(this)) return Promise.reject(detached("close", "agent"));
-    if (!this.#resuming) return this.#close();
+    try {
+      graceOf(options);
+    } catch (error) {
+      return Promise.reject(error);
+    }
+    if (!this.#resuming) return this.#close(options);
     this.#closingLater ??= this.#resuming
       .catch(() => {})
-      .then(() => this.#close())
+      .then(() => this.#close(options))
       .finally(() => {
         this.#closingLater = undefined;
       });
@@ -278,15 +283,17 @@ export class SandboxAgent {
     );
   }
 
-  #close() {
+  /** @param {SandboxCloseOptions} [options] */
+  #close(options) {
     if (this.#state === "closed") return Promise.resolve();
-    this.#closing ??= this.#cleanUp().finally(() => {
+    this.#closing ??= this.#cleanUp(options).finally(() => {
       this.#closing = undefined;
     });
     return this.#closing;
   }
 
-  async #cleanUp() {
+  /** @param {SandboxCloseOptions} [options] */
+  async #cleanUp(options) {
     const neverStarted = this.#state === "new" && this.#leftovers.size === 0;
     const starting = this.#state === "starting" ? this.#starting : undefined;
     this.#state = "closing";
@@ -300,7 +307,7 @@ export class SandboxAgent {
     const failures = [];
     for (const workspace of this.#leftovers) {
       try {
-        await workspace.close();
+        await workspace.close(options);
         this.#leftovers.delete(workspace);
       } catch (error) {
         failures.push(error);

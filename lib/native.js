@@ -49,7 +49,7 @@ const { fileURLToPath } = process.getBuiltinModule("node:url");
  * @property {(id: number, path: string, maxBytes: number) => Promise<Buffer | null>} read
  * @property {(id: number, maxEntries: number) => Promise<{ path: string, size: number }[]>} list
  * @property {(id: number, what: "lifetime" | "pause" | "resume", seconds: number) => Promise<void>} control
- * @property {() => Promise<void>} close
+ * @property {(graceMs: number) => Promise<void>} close
  * @property {(id: number) => void} cancel
  * @property {string | null} id
  * @property {number} capabilities

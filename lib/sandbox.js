@@ -7,7 +7,7 @@ import { captureSite, errorFromNative, isNativeError } from "./errors.js";
 import { native } from "./native.js";
 import {
   DEFAULT_OUTPUT_BYTES, MAX_EXEC_TIMEOUT_SECONDS, MAX_OUTPUT_BYTES, asyncDispose, bytesOf, checkBase64, checkBoolean,
-  checkContents, checkEncoding, checkEnv, checkFunction, checkInteger, checkItems, checkMaxOutputBytes, checkNames,
+  checkContents, checkEncoding, checkEnv, checkFunction, checkInteger, checkItems, checkMaxOutputBytes, checkNames, checkNumber,
   checkSignal, checkString, checkTimeoutSeconds, checkWord, detached, inspectKey, invalid, kindOf, meantWord, reading,
   shownAs,
 } from "./options.js";
@@ -17,7 +17,7 @@ const { constants } = process.getBuiltinModule("node:buffer");
 
 /** @import { NativeHandle, NativeKept, NativeListener, NativeResult, NativeSpec } from "./native.js" */
 /** @import { CloudSandbox, ExecResult, ExecShownResult, FileEncoding, SandboxCallOptions } from "../types/index.js" */
-/** @import { SandboxCapabilities, SandboxLanguage, SandboxReadOptions, SandboxRunOptions, SandboxRunResult } from "../types/index.js" */
+/** @import { SandboxCapabilities, SandboxCloseOptions, SandboxLanguage, SandboxReadOptions, SandboxRunOptions, SandboxRunResult } from "../types/index.js" */
 
 /** Options that every provider class takes. */
 export const COMMON_OPTIONS = Object.freeze([
@@ -44,6 +44,9 @@ const LARGER_TEXT = "; call readBytes(), or read a part of it with a command suc
 export const EXEC_ONLY = Object.freeze({ names: EXEC_OPTIONS, words: "exec() takes it" });
 /** The same for what is given to a constructor. */
 export const CALL_ONLY = Object.freeze({ names: EXEC_OPTIONS, words: "it is given with each call: exec() takes it" });
+const CLOSE_OPTIONS = Object.freeze(["graceSeconds"]);
+const CLOSE_GRACE_SECONDS = 5;
+const MAX_CLOSE_GRACE_SECONDS = 3600;
 const READ_OPTIONS = Object.freeze(["maxBytes", "signal"]);
 const LIST_OPTIONS = Object.freeze(["maxEntries", "signal"]);
 
@@ -341,23 +344,36 @@ export class NativeSandbox {
   }
 
   /**
-   * Ends the sandbox for good: refuses new calls at once, waits for those in flight, then deletes it.
-   * May be called again: after a failure it tries again, after a success it does nothing.
+   * Ends the sandbox for good: refuses new calls at once, gives those in flight a grace, ends what is left
+   * of them, then deletes it. May be called again: during a close it joins that one, after a failure it
+   * tries again, after a success it does nothing.
    *
+   * @param {SandboxCloseOptions} [options]
    * @returns {Promise<void>}
    */
-  close() {
+  close(options) {
     if (!isSandbox(this)) return Promise.reject(detached("close", "sandbox"));
+    let graceMs;
+    try {
+      graceMs = graceOf(options);
+    } catch (error) {
+      return Promise.reject(error);
+    }
     const site = captureSite(NativeSandbox.prototype.close);
-    this.#closing ??= this.#close(site).finally(() => {
+    if (this.#closing) {
+      // Who joins may shorten the grace; what comes of it is what the first one is told.
+      this.#handle.close(graceMs).catch(() => {});
+      return this.#closing;
+    }
+    this.#closing = this.#close(graceMs, site).finally(() => {
       this.#closing = undefined;
     });
     return this.#closing;
   }
 
-  /** @param {{ stack?: string }} site */
-  async #close(site) {
-    await this.#call(site, undefined, () => this.#handle.close());
+  /** @param {number} graceMs @param {{ stack?: string }} site */
+  async #close(graceMs, site) {
+    await this.#call(site, undefined, () => this.#handle.close(graceMs));
     this.#isClosed = true;
   }
 
@@ -503,6 +519,16 @@ export class NativeSandbox {
   #translate(plain, site) {
     return errorFromNative({ ...plain, provider: plain.provider === null ? null : this.#providerId }, site);
   }
+}
+
+/**
+ * The grace that a close() gives the calls in flight, in milliseconds.
+ *
+ * @param {unknown} options
+ */
+export function graceOf(options) {
+  const { graceSeconds = CLOSE_GRACE_SECONDS } = checkNames(options, CLOSE_OPTIONS, "close");
+  return Math.round(checkNumber(graceSeconds, "graceSeconds", 0, MAX_CLOSE_GRACE_SECONDS) * 1000);
 }
 
 /** @param {unknown} shell */

@@ -10,7 +10,7 @@ import { asyncDispose, checkNames, detached, inspectKey, invalid, reading, shown
 import { AGENT_PREFIX, sandboxTools } from "./tools.js";
 
 /** @import { CloudSandbox, DaytonaSandboxOptions, E2BSandboxOptions } from "../types/index.js" */
-/** @import { LocalSandboxOptions, SandboxTools, ToolDef } from "../types/index.js" */
+/** @import { LocalSandboxOptions, SandboxCloseOptions, SandboxTools, ToolDef } from "../types/index.js" */
 
 const METHODS = /** @type {const} */ (["start", "run", "shell", "writeFile", "readFile", "close"]);
 /** The longest tool name, `sandbox_<name>_write_file`, must not pass 64 characters. */
@@ -81,10 +81,14 @@ export class SandboxToolkit extends Toolkit {
     return this.#sandbox;
   }
 
-  /** Closes the sandbox: its own rules for calls in flight and repeated calls hold. */
-  async close() {
+  /**
+   * Closes the sandbox: its own rules for calls in flight and repeated calls hold.
+   *
+   * @param {SandboxCloseOptions} [options] passed on to the sandbox
+   */
+  async close(options) {
     if (!isToolkit(this)) throw detached("close", "toolkit");
-    await this.#sandbox.close();
+    await (options === undefined ? this.#sandbox.close() : this.#sandbox.close(options));
   }
 
   [asyncDispose]() {

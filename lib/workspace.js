@@ -12,7 +12,7 @@ const { lstat, realpath } = process.getBuiltinModule("node:fs").promises;
 const path = process.getBuiltinModule("node:path");
 
 /** @import { CloudSandbox, FileEncoding, SandboxCallOptions } from "../types/index.js" */
-/** @import { SandboxReadOptions } from "../types/index.js" */
+/** @import { SandboxCloseOptions, SandboxReadOptions } from "../types/index.js" */
 /** @import { SandboxRunOptions, SandboxRunResult, WorkspaceFile } from "../types/index.js" */
 /**
  * @typedef {object} Manifest complete and checked
@@ -186,11 +186,15 @@ export class LocalWorkspace extends Workspace {
     for (const controller of this.#running.keys()) controller.abort(closedError());
   }
 
-  /** Ends the running calls, waits for them, and removes the directory. May be called again. */
-  async close() {
+  /**
+   * Ends the running calls, waits for them, and removes the directory. May be called again.
+   *
+   * @param {SandboxCloseOptions} [options]
+   */
+  async close(options) {
     this.stop();
     await Promise.allSettled(this.#running.values());
-    await this.#sandbox?.close();
+    await this.#sandbox?.close(options);
   }
 
   #open() {
@@ -398,12 +402,16 @@ export class RemoteWorkspace extends Workspace {
     );
   }
 
-  /** Closes the sandbox unless another agent uses it. May be called again. */
-  async close() {
+  /**
+   * Closes the sandbox unless another agent uses it. May be called again.
+   *
+   * @param {SandboxCloseOptions} [options]
+   */
+  async close(options) {
     const others = users.get(this.#remote);
     others?.delete(this);
     if (others?.size) return;
-    await this.#remote.close();
+    await this.#remote.close(...(options ? [options] : []));
   }
 
   /** @param {SandboxRunOptions} [options] */

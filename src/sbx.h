@@ -156,10 +156,17 @@ typedef void (*sbx_done_cb)(void *arg, const sbx_err *err);
  * starts in flight are shared. After a close: SBX_ECLOSED. `out` may be NULL. */
 int sbx_sandbox_start(sbx_sandbox *sb, sbx_done_cb cb, void *arg, sbx_call **out, sbx_err *err);
 
-/* Refuses new calls at once, waits for the start and the calls in flight (it does not stop them),
- * then deletes the sandbox exactly once. A failed delete reports its error, and a further close
- * tries again. Closing what never started succeeds and sends nothing. */
-int sbx_sandbox_close(sbx_sandbox *sb, sbx_done_cb cb, void *arg, sbx_err *err);
+#define SBX_CLOSE_GRACE_DEFAULT_MS 5000
+#define SBX_CLOSE_GRACE_MAX_MS 3600000
+
+/* Refuses new calls at once, and gives those in flight `grace_ms` to end; a command without a limit
+ * gets none of it. Then what is left is ended: the process trees of commands are killed, and the
+ * calls report SBX_ECLOSED. A start under way is waited for, as long as its own limit allows. At
+ * last the sandbox is deleted, exactly once; one that is gone already is a success. A failed delete
+ * reports its error, and a further close tries again. A close during another one joins it, and a
+ * shorter grace counts for both. Closing what never started succeeds and sends nothing.
+ * Errors: SBX_EINVAL for a longer grace than SBX_CLOSE_GRACE_MAX_MS, SBX_ECLOSED, SBX_ENOMEM. */
+int sbx_sandbox_close(sbx_sandbox *sb, uint64_t grace_ms, sbx_done_cb cb, void *arg, sbx_err *err);
 
 typedef enum sbx_exec_kind {
   SBX_EXEC_SHELL, /* `text` is a command line for `shell` */

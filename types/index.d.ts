@@ -129,6 +129,11 @@ export interface SandboxCallOptions {
   signal?: CallSignal | undefined;
 }
 
+export interface SandboxCloseOptions {
+  /** How long calls in flight may go on before they are ended: 0 to 3600 seconds, default 5. */
+  graceSeconds?: number | undefined;
+}
+
 export interface SandboxReadOptions extends SandboxCallOptions {
   /** A larger file rejects with ERR_SANDBOX_TOO_LARGE. 1 to 2147483648; default 268435456 (256 MiB). */
   maxBytes?: number | undefined;
@@ -157,8 +162,8 @@ export interface CloudSandbox {
   ): Promise<void>;
   /** The whole file, or null when there is no such file; everything else that goes wrong rejects. */
   readFile(path: string, encoding?: FileEncoding, options?: SandboxCallOptions): Promise<string | null>;
-  /** Frees the sandbox, once. */
-  close(): Promise<void>;
+  /** Frees the sandbox, once. The sandboxes of this package take a grace for the calls in flight. */
+  close(options?: SandboxCloseOptions): Promise<void>;
 }
 
 // ---- exec: the rich call --------------------------------------------------------------------------
@@ -341,10 +346,12 @@ declare abstract class NativeSandbox implements CloudSandbox {
     signal?: CallSignal | undefined;
   }): Promise<{ path: string; size: number }[]>;
   /**
-   * Refuses new calls at once, waits for those in flight, then deletes the sandbox exactly once.
-   * Concurrent calls share one promise. When the delete fails it rejects, and may be called again.
+   * Refuses new calls at once and gives those in flight `graceSeconds` (5) to end; a command without a limit
+   * gets none. Then their process trees are killed and they reject with ERR_SANDBOX_CLOSED, and the sandbox is
+   * deleted exactly once. Concurrent calls share one promise, and the shortest grace. When the delete fails
+   * it rejects, and may be called again.
    */
-  close(): Promise<void>;
+  close(options?: SandboxCloseOptions): Promise<void>;
   [Symbol.asyncDispose](): Promise<void>;
 }
 
@@ -811,8 +818,8 @@ export class SandboxToolkit<Sandbox extends CloudSandbox = CloudSandbox> extends
   /** New objects each time, over the same sandbox; in this order. */
   getTools(): SandboxTools;
   getSandbox(): Sandbox;
-  /** Closes the sandbox. */
-  close(): Promise<void>;
+  /** Closes the sandbox; the options are passed on to it. */
+  close(options?: SandboxCloseOptions): Promise<void>;
   [Symbol.asyncDispose](): Promise<void>;
 }
 
@@ -935,8 +942,11 @@ export class SandboxAgent {
     snapshot: Pick<WorkspaceSnapshot, "files"> & Partial<WorkspaceSnapshot>,
     options?: SandboxCallOptions,
   ): Promise<void>;
-  /** Ends what runs, a start too, and removes the workspace. When that fails it rejects, and may be called again. */
-  close(): Promise<void>;
+  /**
+   * Ends what runs, a start too, and removes the workspace; with "remote", closes that sandbox with these
+   * options. When that fails it rejects, and may be called again.
+   */
+  close(options?: SandboxCloseOptions): Promise<void>;
   [Symbol.asyncDispose](): Promise<void>;
 }
 // Its other members are the port's.

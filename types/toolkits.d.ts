@@ -25,6 +25,7 @@ export type {
   RemoteSandboxOptions,
   SandboxAgentConfig,
   SandboxBackend,
+  SandboxCloseOptions,
   SandboxRunOptions,
   SandboxRunResult,
   SandboxTool,

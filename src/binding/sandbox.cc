@@ -201,10 +201,15 @@ Napi::Value Sandbox::Control(const Napi::CallbackInfo &info) {
   });
 }
 
+/* close(graceMs); it has no id, for it cannot be cancelled. */
 Napi::Value Sandbox::Close(const Napi::CallbackInfo &info) {
+  uint64_t grace_ms = 0;
+  if (!ReadCount(info.Env(), info[0], "graceMs", &grace_ms))
+    return Napi::Value();
   Call *call = Call::New(info.Env(), this, 0, Napi::Value());
-  return Run(call,
-             [&](sbx_err *err) { return sbx_sandbox_close(sandbox_, Call::OnDone, call, err); });
+  return Run(call, [&](sbx_err *err) {
+    return sbx_sandbox_close(sandbox_, grace_ms, Call::OnDone, call, err);
+  });
 }
 
 void Sandbox::Cancel(const Napi::CallbackInfo &info) {

@@ -12,6 +12,21 @@ static sbx_call *call_of(sbx_op *op) {
 
 /* ---- finish ---- */
 
+static const char *effects_of(const sbx_call *call) {
+  return call->kind->effects != NULL ? call->kind->effects(call) : NULL;
+}
+
+static void say_shut(const sbx_call *call, sbx_err *err) {
+  bool ran = call->state == SBX__CALL_RUNS;
+  const char *effects = ran ? effects_of(call) : "nothing was run";
+  sbx_err_set(err, SBX_ECLOSED, "the sandbox was closed %s",
+              ran ? "while this call ran" : "before this call could begin");
+  if (effects != NULL)
+    sbx_err_append(err, "; %s", effects);
+  sbx_err_append(err, "; to let calls end, wait for them before close(), or give it a longer "
+                      "graceSeconds");
+}
+
 void sbx__call_finish(sbx_call *call, const sbx_err *err) {
   sbx_err final;
   if (call->op.finished)
@@ -25,6 +40,8 @@ void sbx__call_finish(sbx_call *call, const sbx_err *err) {
         "the sandbox object was freed, or its event loop ended, before this call had ended");
   else if (err != NULL)
     sbx_err_copy(&final, err);
+  if (call->shut && final.code == SBX_ECANCELED)
+    say_shut(call, &final);
   if (final.code == SBX_OK) {
     sbx_op_finish(&call->op, NULL);
     return;
@@ -79,6 +96,15 @@ static void abort_call(sbx_op *op, int reason) {
 }
 
 void sbx_call_cancel(sbx_call *call) {
+  call->cancelled = true;
+  sbx_op_abort(&call->op, SBX_ECANCELED);
+}
+
+/* What a start makes has to be deleted: whoever waits for the start only is not shut. */
+void sbx__call_shut(sbx_call *call) {
+  if (call->op.finished || call->cancelled || call->kind->stop == NULL)
+    return;
+  call->shut = true;
   sbx_op_abort(&call->op, SBX_ECANCELED);
 }
 
@@ -149,10 +175,6 @@ void sbx__calls_started(sbx_sandbox *sb, const sbx_err *err) {
 
 /* ---- lost, or only slow? ---- */
 
-static const char *effects_of(const sbx_call *call) {
-  return call->kind->effects != NULL ? call->kind->effects(call) : NULL;
-}
-
 static void finish_lost(sbx_call *call) {
   sbx_sandbox *sb = call->sb;
   sbx_err err;
@@ -185,7 +207,7 @@ static void finish_as_it_is(sbx_call *call) {
 /* Once, and only where nothing of it was done. */
 static bool may_begin_again(const sbx_call *call) {
   return call->cause.no_effect && !call->may_have_run && !call->begun_again && !call->torn_down &&
-         call->keeps_arguments;
+         !call->shut && call->keeps_arguments;
 }
 
 /* Another call has found it halted. What this one met was that, whatever a look says by now. */

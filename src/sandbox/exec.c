@@ -58,10 +58,14 @@ static void settle(exec_call *exec) {
   /* Neither the command nor the kill was answered: slow, or lost? */
   bool silent = exec->timed_out && !exec->ended && !accepted;
   sbx_err_clear(&call->cause);
-  if (silent)
+  if (silent) {
     sbx__call_probe(call);
-  else
+  } else if (call->shut && !exec->timed_out) {
+    sbx_err_set(&call->cause, SBX_ECANCELED, NULL);
+    sbx__call_finish(call, &call->cause);
+  } else {
     sbx__call_finish(call, NULL);
+  }
 }
 
 /* Called when the exec or the kill is over. */
@@ -237,9 +241,11 @@ static void release_exec(sbx_call *call) {
 }
 
 static const char *exec_effects(const sbx_call *call) {
-  return call->may_have_run ? "the command may have run and was not sent again: look at its "
-                              "effects before a repeat"
-                            : "the command did not run";
+  if (!call->may_have_run)
+    return "the command did not run";
+  return call->shut ? "the command was ended before it was done"
+                    : "the command may have run and was not sent again: look at its effects before "
+                      "a repeat";
 }
 
 static const sbx__call_kind exec_kind = {run_exec, stop_exec, report_exec, release_exec,
@@ -286,6 +292,7 @@ int sbx_sandbox_exec(sbx_sandbox *sb, const sbx_exec_spec *spec, sbx_output_cb o
   if (exec->output == NULL)
     goto nomem;
   exec->call.keeps_arguments = sb->provider->restarts;
+  exec->call.endless = full.timeout_ms == SBX_NO_TIMEOUT;
   bool copies = !sbx__sandbox_is_open(sb) || exec->call.keeps_arguments;
   if (copies && sbx__copy_spec(&exec->spec, &exec->spec_block, &full) != SBX_OK)
     goto nomem;

@@ -90,6 +90,22 @@ static int configure(sbx_sandbox *sb, sbx_slice options_json, sbx_err *err) {
   return rc;
 }
 
+/* ---- the grace of a close ---- */
+
+/* Ends the calls that a close does not wait for. */
+static void shut_calls(sbx_sandbox *sb, bool endless_only) {
+  for (sbx_call *call = sb->first_call; call != NULL; call = call->next) {
+    if (call->endless || !endless_only)
+      sbx__call_shut(call);
+  }
+}
+
+static void on_grace_over(sbx_timer *timer) {
+  shut_calls((sbx_sandbox *)(void *)((char *)timer - offsetof(sbx_sandbox, grace)), false);
+}
+
+/* ---- new ---- */
+
 int sbx__sandbox_new_with(sbx_sandbox **out, sbx_loop *loop, const sbx_provider *provider,
                           sbx_slice options_json, sbx_err *err) {
   sbx_sandbox *sb = sbx_calloc(1, sizeof *sb);
@@ -105,6 +121,7 @@ int sbx__sandbox_new_with(sbx_sandbox **out, sbx_loop *loop, const sbx_provider 
   sb->probe_timeout_ms = PROBE_TIMEOUT_MS;
   sb->delete_timeout_ms = DELETE_TIMEOUT_MS;
   sb->search_timeout_ms = SEARCH_TIMEOUT_MS;
+  sbx_timer_init(&sb->grace, loop, on_grace_over);
   int rc = configure(sb, options_json, err);
   if (rc != SBX_OK) {
     if (err != NULL && err->provider == NULL)
@@ -188,7 +205,18 @@ int sbx_sandbox_start(sbx_sandbox *sb, sbx_done_cb cb, void *arg, sbx_call **out
 
 /* ---- close ---- */
 
-int sbx_sandbox_close(sbx_sandbox *sb, sbx_done_cb cb, void *arg, sbx_err *err) {
+/* The shortest grace of all closes counts. */
+static void give_grace(sbx_sandbox *sb, uint64_t grace_ms) {
+  shut_calls(sb, grace_ms > 0);
+  bool shorter = !sb->grace.armed || sbx_now_ms() + grace_ms < sb->grace.due_ms;
+  if (grace_ms > 0 && sb->active > 0 && shorter)
+    sbx_timer_start(&sb->grace, grace_ms);
+}
+
+int sbx_sandbox_close(sbx_sandbox *sb, uint64_t grace_ms, sbx_done_cb cb, void *arg, sbx_err *err) {
+  if (grace_ms > SBX_CLOSE_GRACE_MAX_MS)
+    return sbx_err_set(err, SBX_EINVAL, "the grace of a close is at most %d ms",
+                       SBX_CLOSE_GRACE_MAX_MS);
   if (sbx_loop_is_closing(sb->loop))
     return sbx_err_set(err, SBX_ECLOSED, "the event loop is ending; nothing can be deleted");
   done_call *close = done_call_new(sb, &close_kind, cb, arg);
@@ -197,6 +225,7 @@ int sbx_sandbox_close(sbx_sandbox *sb, sbx_done_cb cb, void *arg, sbx_err *err) 
   close->call.state = SBX__CALL_CLOSES;
   sb->closers++;
   sb->closed = true;
+  give_grace(sb, grace_ms);
   sbx__sandbox_step(sb);
   return SBX_OK;
 }
@@ -231,6 +260,7 @@ static void step_close(sbx_sandbox *sb) {
   const sbx_err *cause = NULL;
   if (sb->closers == 0 || sb->active > 0)
     return;
+  sbx_timer_stop(&sb->grace);
   if (!sb->deleting) {
     /* A start whose callers were all cancelled may be under way. */
     if (sb->place != NULL && sb->place->state == SBX__PLACE_OPENING)
@@ -255,6 +285,7 @@ void sbx_sandbox_free(sbx_sandbox *sb) {
     return;
   sb->closed = true;
   sb->freed = true;
+  sbx_timer_stop(&sb->grace);
   for (sbx_call *call = sb->first_call; call != NULL; call = call->next)
     sbx_op_abort(&call->op, SBX_ECLOSED);
   for (sbx__place *place = sb->places; place != NULL; place = next) {

@@ -44,8 +44,9 @@ struct sbx_sandbox {
   sbx__place *places;   /* all that have a session, that one included */
   sbx_call *first_call; /* in order of arrival, until their callbacks have returned */
   sbx_call *last_call;
-  size_t active;  /* calls in the list that are no closes */
-  size_t closers; /* closes that have not finished */
+  size_t active;   /* calls in the list that are no closes */
+  size_t closers;  /* closes that have not finished */
+  sbx_timer grace; /* until the calls in flight are ended for a close */
 
   bool closed;   /* close or free was called: no further calls */
   bool deleting; /* the closers wait for deletions only */
@@ -138,6 +139,9 @@ struct sbx_call {
   bool keeps_arguments; /* until its end, so that it could be run a second time */
   bool begun_again;     /* its work was refused once, by a sandbox that did not run */
   bool torn_down;       /* the sandbox was freed or the loop ended: reports SBX_ECLOSED */
+  bool endless;         /* it has no limit, so a close does not wait for it */
+  bool cancelled;       /* by the user */
+  bool shut;            /* ended by a close: reports SBX_ECLOSED */
   bool may_have_run;    /* goes into the error */
   sbx__place *place;    /* where it runs */
   unsigned reopens;     /* of the place, when it began to run */
@@ -155,6 +159,8 @@ void sbx__call_begin(sbx_call *call);
 bool sbx__sandbox_is_open(const sbx_sandbox *sb);
 /* The start has ended: runs the waiting calls, or fails them. */
 void sbx__calls_started(sbx_sandbox *sb, const sbx_err *err);
+/* A close does not wait for it any longer: it ends as after a cancel, and reports SBX_ECLOSED. */
+void sbx__call_shut(sbx_call *call);
 /* Whether a sandbox that is gone, or cannot be reached, could look like this. */
 bool sbx__is_doubtful(int code);
 /* The child failed with `cause`: asks, where that is in doubt, whether the sandbox is still there,
@@ -162,7 +168,8 @@ bool sbx__is_doubtful(int code);
 void sbx__call_fail(sbx_call *call);
 /* Finishes with `cause`, or with SBX_ELOST when a probe says that the sandbox is gone. */
 void sbx__call_probe(sbx_call *call);
-/* The only way out of a call. `err` NULL: success. */
+/* The only way out of a call. `err` NULL: success. SBX_ECANCELED of a call that was shut becomes
+ * SBX_ECLOSED. */
 void sbx__call_finish(sbx_call *call, const sbx_err *err);
 /* Finishes with SBX_ENOMEM: the provider's op could not be made. */
 void sbx__call_finish_nomem(sbx_call *call);

@@ -5,6 +5,7 @@ import { describe, test } from "node:test";
 import { SandboxToolkit } from "cloudsandbox";
 
 import { inFlight } from "../support/calls.js";
+import { mark } from "../support/processes.js";
 import { event, rejection } from "../support/wait.js";
 import { providers } from "./providers.js";
 
@@ -90,7 +91,7 @@ for (const provider of providers) {
       assert.deepEqual(world.existing(), []);
     });
 
-    test("K5 a close during a call waits for the call", async (t) => {
+    test("K5 a close during a call gives it time to end", async (t) => {
       const world = provider.world(t);
       const sandbox = world.make();
       const begun = event();
@@ -109,6 +110,80 @@ for (const provider of providers) {
       await closed;
       assert.deepEqual(order, ["call", "close"]);
       assert.deepEqual(world.existing(), []);
+    });
+
+    test("C171 a close does not wait for a command without a limit", async (t) => {
+      const world = provider.world(t);
+      const sandbox = world.make();
+      const tracked = mark();
+      const begun = event();
+      const order = [];
+      const call = rejection(
+        sandbox
+          .exec({
+            command: "echo begun; sleep 300 & sleep 300",
+            env: tracked.env,
+            timeoutSeconds: Infinity,
+            onStdout: begun.fire,
+          })
+          .finally(() => order.push("call")),
+      );
+      await begun.happened;
+      await sandbox.close({ graceSeconds: 3600 }).then(() => order.push("close"));
+      const error = await call;
+      assert.equal(error.code, "ERR_SANDBOX_CLOSED");
+      assert.equal(error.mayHaveRun, true);
+      assert.match(error.message, /closed while this call ran/);
+      assert.deepEqual(order, ["call", "close"]);
+      assert.deepEqual(world.existing(), []);
+      await tracked.gone();
+    });
+
+    test("C171 what the grace does not suffice for is ended; what ends in it has its result", async (t) => {
+      const world = provider.world(t);
+      const sandbox = world.make();
+      const tracked = mark();
+      const begun = event();
+      const long = rejection(
+        sandbox.exec({ command: "echo begun; sleep 300", env: tracked.env, timeoutSeconds: 300, onStdout: begun.fire }),
+      );
+      await begun.happened;
+      const short = sandbox.exec({ command: "sleep 0.2; exit 3" });
+      const closed = sandbox.close({ graceSeconds: 2 });
+      assert.equal((await rejection(sandbox.shell("echo late"))).code, "ERR_SANDBOX_CLOSED");
+      await closed;
+      assert.equal((await long).code, "ERR_SANDBOX_CLOSED");
+      assert.equal((await short).exitCode, 3);
+      assert.deepEqual(world.existing(), []);
+      await tracked.gone();
+    });
+
+    test("C171 a second close joins the first one and may shorten its grace", async (t) => {
+      const world = provider.world(t);
+      const sandbox = world.make();
+      const begun = event();
+      const call = rejection(
+        sandbox.shell("echo begun; sleep 300", { timeoutSeconds: 300 }),
+      );
+      sandbox.exec({ command: "echo begun; sleep 0.2", onStdout: begun.fire }).catch(() => {});
+      await begun.happened;
+      const patient = sandbox.close({ graceSeconds: 3600 });
+      await Promise.all([patient, sandbox.close({ graceSeconds: 0 })]);
+      assert.equal((await call).code, "ERR_SANDBOX_CLOSED");
+      assert.deepEqual(world.existing(), []);
+    });
+
+    test("C171 a grace that is none is refused, and nothing is closed", async (t) => {
+      const world = provider.world(t);
+      const sandbox = world.make();
+      for (const graceSeconds of [-1, NaN, Infinity, 3601, "5", null]) {
+        const error = await rejection(sandbox.close({ graceSeconds }));
+        assert.equal(error.code, "ERR_SANDBOX_INVALID_ARG");
+        assert.match(error.message, /graceSeconds.*from 0 to 3600/);
+      }
+      const error = await rejection(sandbox.close({ grace: 1 }));
+      assert.match(error.message, /graceSeconds/);
+      assert.equal((await sandbox.shell("echo on")).output, "on\n");
     });
 
     test("C044 a failed creation rejects for everybody who waits, and the next start works", async (t) => {

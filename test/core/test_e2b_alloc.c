@@ -264,14 +264,14 @@ static void test_lives(void **state) {
     begun(f, sbx_sandbox_start(f->sb, report, f, NULL, NULL));
     await(f, 1);
     int started = f->code;
-    begun(f, sbx_sandbox_close(f->sb, report, f, NULL));
+    begun(f, sbx_sandbox_close(f->sb, SBX_CLOSE_GRACE_DEFAULT_MS, report, f, NULL));
     await(f, 2);
     failed = sbx_alloc_failed();
     sbx_alloc_fail_at(0, false);
     assert_true(started == SBX_OK || (failed && started == SBX_ENOMEM));
     if (f->code != SBX_OK) { /* the delete: it may be tried again */
       assert_true(failed && f->code == SBX_ENOMEM);
-      begun(f, sbx_sandbox_close(f->sb, report, f, NULL));
+      begun(f, sbx_sandbox_close(f->sb, SBX_CLOSE_GRACE_DEFAULT_MS, report, f, NULL));
       await(f, 3);
       assert_int_equal(f->code, SBX_OK);
     }

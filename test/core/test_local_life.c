@@ -273,7 +273,8 @@ static void test_a_write_that_is_stuck_can_be_cancelled(void **state) {
   while (!atomic_load(&hung))
     sched_yield();
   sbx_call_cancel(r.call);
-  assert_int_equal(sbx_sandbox_close(f->sb, note_done, &closed, &err), SBX_OK);
+  assert_int_equal(sbx_sandbox_close(f->sb, SBX_CLOSE_GRACE_DEFAULT_MS, note_done, &closed, &err),
+                   SBX_OK);
   local_await(f, &r);
   pthread_mutex_unlock(&hang);
   assert_int_equal(r.err.code, SBX_ECANCELED);
@@ -392,7 +393,8 @@ static void test_a_helper_that_is_stuck(void **state) {
   if (pidfd < 0)
     skip();
   assert_int_equal(socketpair(AF_UNIX, SOCK_STREAM | SOCK_CLOEXEC, 0, pair), 0);
-  assert_int_equal(sbx_sandbox_close(f->sb, note_done, &r, NULL), SBX_OK);
+  assert_int_equal(sbx_sandbox_close(f->sb, SBX_CLOSE_GRACE_DEFAULT_MS, note_done, &r, NULL),
+                   SBX_OK);
   for (; r.times == 0; uv_run(&f->uv, UV_RUN_ONCE)) {
     if (taken || fcntl(pidfd, F_GETFD) >= 0)
       continue;
@@ -562,7 +564,8 @@ static void test_the_loop_ends_during_a_start(void **state) {
 static void test_the_loop_ends_during_a_close(void **state) {
   local_fixture *f = of(state);
   local_assert_shell(f, "mkdir -p a/b/c; touch a/f", 0, "");
-  assert_int_equal(sbx_sandbox_close(f->sb, ignore_done, NULL, NULL), SBX_OK);
+  assert_int_equal(sbx_sandbox_close(f->sb, SBX_CLOSE_GRACE_DEFAULT_MS, ignore_done, NULL, NULL),
+                   SBX_OK);
   uv_run(&f->uv, UV_RUN_NOWAIT);
   local_free_sandbox(f);
   local_close_loop(f);
@@ -674,7 +677,7 @@ static void whole_life(local_fixture *f) {
   rc[2] = sbx_sandbox_read(f->sb, LIT("a/b"), 0, read_cb, &r[2], NULL, NULL);
   rc[3] = sbx_sandbox_list(f->sb, 10, list_cb, &r[3], NULL, NULL);
   uv_run(&f->uv, UV_RUN_DEFAULT);
-  rc[4] = sbx_sandbox_close(f->sb, done_cb, &r[4], NULL);
+  rc[4] = sbx_sandbox_close(f->sb, SBX_CLOSE_GRACE_DEFAULT_MS, done_cb, &r[4], NULL);
   uv_run(&f->uv, UV_RUN_DEFAULT);
   for (int i = 0; i < 5; i++) {
     if (rc[i] == SBX_OK)

@@ -133,7 +133,7 @@ static void live(uv_loop_t *uv, sbx_loop *loop, tally *t) {
   make_refused_call(sb, uv, t);
   make_cancelled_call(sb, uv, t);
   make_calls(sb, uv, t);
-  begun(t, sbx_sandbox_close(sb, on_done, t, NULL));
+  begun(t, sbx_sandbox_close(sb, SBX_CLOSE_GRACE_DEFAULT_MS, on_done, t, NULL));
   run(uv);
   sbx_sandbox_free(sb);
 }

@@ -253,6 +253,15 @@ describe("states", () => {
     assert.equal(named("close").length, 1);
   });
 
+  test("C171 close passes its options on, and refuses wrong ones before anything is closed", async () => {
+    const { agent, calls: seen } = over({});
+    await agent.start();
+    await coded(agent.close({ graceSeconds: -1 }), "INVALID_ARG", /graceSeconds/);
+    assert.equal(agent.ready, true);
+    await agent.close({ graceSeconds: 0 });
+    assert.deepEqual(seen.at(-1), ["close", { graceSeconds: 0 }]);
+  });
+
   test("close during the start: the start completes, then the remote is closed", async () => {
     const start = held();
     const { agent, calls: seen } = over({ start: start.answer }, { workspace: { files: FILES } });

@@ -40,6 +40,20 @@ describe("exit", { concurrency: 4 }, () => {
     await end(t, `${OPEN} await sandbox.shell("true"); await sandbox.close();`, { code: 0, stderr: "" });
   });
 
+  test("C171 a handler of SIGTERM closes in bounded time, whatever runs", async (t) => {
+    await end(
+      t,
+      `${OPEN}
+      await sandbox.start();
+      const tell = (error) => console.log(error.code);
+      sandbox.exec({ command: "sleep 300 & sleep 300", env, timeoutSeconds: Infinity }).catch(tell);
+      sandbox.exec({ command: "sleep 300", env, timeoutSeconds: 300 }).catch(tell);
+      process.once("SIGTERM", () => sandbox.close({ graceSeconds: 0.2 }));
+      setTimeout(() => process.kill(process.pid, "SIGTERM"), 300);`,
+      { code: 0, stdout: "ERR_SANDBOX_CLOSED\nERR_SANDBOX_CLOSED\n" },
+    );
+  });
+
   test("C067 a call in flight does", async (t) => {
     await end(t, `${OPEN} sandbox.run("print(42)").then(({ output }) => console.log(output.trim()));`, {
       code: 0,

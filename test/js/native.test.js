@@ -265,7 +265,7 @@ describe("misuse", () => {
     };
     const { output } = await sandbox.exec(1, spec);
     assert.equal(output.bytes.toString().trim(), "0");
-    await sandbox.close();
+    await sandbox.close(5000);
   });
 
   test("input is copied: later changes are not seen", async () => {
@@ -281,7 +281,7 @@ describe("misuse", () => {
     await Promise.all([write, fromShared]);
     assert.equal((await sandbox.read(4, "f", 0)).toString("latin1"), "A".repeat(1 << 16));
     assert.equal((await sandbox.read(5, "g", 0)).toString("latin1"), "BBBB");
-    await sandbox.close();
+    await sandbox.close(5000);
   });
 
   test("strings go over by length: U+0000 reaches the core, which refuses it in words", async () => {
@@ -309,7 +309,7 @@ describe("misuse", () => {
       text: `x = '${"é".repeat(4_000_000)}'\nprint(len(x))`,
     });
     assert.deepEqual([exitCode, output.bytes.toString()], [0, "4000000\n"]);
-    await sandbox.close();
+    await sandbox.close(5000);
   });
 
   test("a dropped object frees what it has; a call in flight keeps it", async (t) => {
@@ -378,7 +378,7 @@ describe("callbacks", () => {
       ["output", "tick", "microtask"],
     );
     assert.ok(order.includes("result"));
-    await sandbox.close();
+    await sandbox.close(5000);
   });
 
   test("the library may be called from onOutput", async () => {
@@ -391,7 +391,7 @@ describe("callbacks", () => {
     });
     assert.equal((await outer).outcome, "cancelled");
     assert.equal((await inner).output.bytes.toString(), "inner\n");
-    await sandbox.close();
+    await sandbox.close(5000);
   });
 
   test("calls with one number: cancel ends one of them, the rest go on", async () => {
@@ -401,6 +401,6 @@ describe("callbacks", () => {
     sandbox.cancel(5);
     const outcomes = (await Promise.all(both)).map(({ outcome }) => outcome).sort();
     assert.deepEqual(outcomes, ["cancelled", "exited"]);
-    await sandbox.close();
+    await sandbox.close(5000);
   });
 });

@@ -172,6 +172,7 @@ describe("exec", { concurrency: 4 }, () => {
       exitCode: 4,
       termination: "none",
       backgroundKilled: false,
+      backgroundRunning: false,
     });
   });
 
@@ -599,7 +600,7 @@ describe("life", { concurrency: 4 }, () => {
     }
   });
 
-  test("close waits for the calls in flight", async (t) => {
+  test("close gives the calls in flight time to end", async (t) => {
     const sandbox = open(t);
     const running = sandbox.shell("sleep 0.3; echo done");
     await sandbox.start();

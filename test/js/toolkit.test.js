@@ -100,6 +100,8 @@ describe("life", () => {
     assert.equal(await toolkit.close(), undefined);
     await toolkit[Symbol.asyncDispose]();
     assert.deepEqual(calls, [["close"], ["close"]], "whether the second does anything is the sandbox's rule");
+    await toolkit.close({ graceSeconds: 1 });
+    assert.deepEqual(calls[2], ["close", { graceSeconds: 1 }]);
     const failure = new Error("not now");
     await assert.rejects(new SandboxToolkit(fakeSandbox({ close: failure }).sandbox).close(), failure);
   });

@@ -245,7 +245,7 @@ void local_start(local_fixture *f) {
 int local_close(local_fixture *f) {
   local_result r;
   init_result(f, &r);
-  assert_int_equal(sbx_sandbox_close(f->sb, on_done, &r, NULL), SBX_OK);
+  assert_int_equal(sbx_sandbox_close(f->sb, SBX_CLOSE_GRACE_DEFAULT_MS, on_done, &r, NULL), SBX_OK);
   local_await(f, &r);
   return r.err.code;
 }

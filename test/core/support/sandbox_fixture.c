@@ -114,9 +114,13 @@ void begin_start(fixture *f, seen *s) {
   note_refusal(s, sbx_sandbox_start(f->sb, on_done, s, &s->call, &err), &err);
 }
 
-void begin_close(fixture *f, seen *s) {
+void begin_close_within(fixture *f, seen *s, uint64_t grace_ms) {
   sbx_err err;
-  note_refusal(s, sbx_sandbox_close(f->sb, on_done, s, &err), &err);
+  note_refusal(s, sbx_sandbox_close(f->sb, grace_ms, on_done, s, &err), &err);
+}
+
+void begin_close(fixture *f, seen *s) {
+  begin_close_within(f, s, SBX_CLOSE_GRACE_DEFAULT_MS);
 }
 
 void begin_spec(fixture *f, seen *s, const sbx_exec_spec *spec) {

@@ -35,6 +35,7 @@ void fixture_options(fixture *f, const char *options);
 
 void begin_start(fixture *f, seen *s);
 void begin_close(fixture *f, seen *s);
+void begin_close_within(fixture *f, seen *s, uint64_t grace_ms);
 void begin_exec(fixture *f, seen *s, const char *command, uint64_t timeout_ms);
 void begin_spec(fixture *f, seen *s, const sbx_exec_spec *spec);
 void begin_write(fixture *f, seen *s);
