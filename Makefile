@@ -10,12 +10,12 @@ FUZZ_SECONDS ?= 10
 
 WARN := -Wall -Wextra -Wpedantic -Wshadow -Wconversion -Wstrict-prototypes -Wmissing-prototypes \
         -Wvla -Wformat=2 -Wundef -Wswitch-enum -Werror
-CPPFLAGS := -Isrc -D_GNU_SOURCE
+CPPFLAGS := -Isrc -I$(BUILD)/made -D_GNU_SOURCE
 CFLAGS := -std=c17 -g -O1 -fno-omit-frame-pointer -fvisibility=hidden -fstack-protector-strong $(WARN)
 SANITIZE := -fsanitize=address,undefined -fno-sanitize-recover=all
 LIBS := -lcjson -luv -ldl -lpthread
 
-CORE := $(wildcard src/core/*.c src/sandbox/*.c src/providers/*.c src/providers/*/*.c) \
+CORE := $(wildcard src/core/*.c src/sandbox/*.c src/providers/*.c src/providers/*/*.c src/providers/*/*/*.c) \
         $(filter-out src/guard/main.c,$(wildcard src/guard/*.c))
 SUPPORT := $(wildcard test/core/support/*.c)
 TESTS := $(patsubst test/core/%.c,%,$(wildcard test/core/test_*.c))
@@ -28,8 +28,14 @@ asan_FLAGS := $(SANITIZE) -DSBX_TEST_ALLOC -DSBX_NO_DEEPBIND
 plain_FLAGS := -DSBX_TEST_ALLOC
 fuzz_FLAGS := $(SANITIZE) -fsanitize=fuzzer-no-link -DSBX_NO_DEEPBIND
 
+# The runner's shell programs, as a header.
+PROGRAMS := $(BUILD)/made/runner_programs.h
+$(PROGRAMS): scripts/embed.sh $(wildcard src/providers/remote/runner/*.sh)
+	@mkdir -p $(@D)
+	sh scripts/embed.sh -o $@ src/providers/remote/runner
+
 define flavour
-$(BUILD)/$(1)/%.o: %.c
+$(BUILD)/$(1)/%.o: %.c | $(PROGRAMS)
 	@mkdir -p $$(@D)
 	$$(CC) $$(CPPFLAGS) $$(CFLAGS) $$($(1)_FLAGS) -MMD -MP -c -o $$@ $$<
 $(1)_OBJS := $$(CORE:%.c=$(BUILD)/$(1)/%.o)
@@ -90,7 +96,7 @@ fuzz: $(FUZZERS:%=$(BUILD)/fuzz/%)
 	    -artifact_prefix=$(BUILD)/ $(BUILD)/corpus/$$f $$seeds; done
 
 # One file at a time: clang-tidy 14 misjudges va_list from the second file on.
-tidy:
+tidy: $(PROGRAMS)
 	@printf '%s\n' $(CORE) src/guard/main.c | xargs -n 1 -P 2 sh -c 'clang-tidy --quiet "$$0" -- $(CPPFLAGS) -std=c17 2>/dev/null'
 
 clean:

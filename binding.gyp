@@ -20,8 +20,16 @@
       "target_name": "sbx_core",
       "type": "static_library",
       "sources": ["<!@(node scripts/sources.mjs core)"],
-      "include_dirs": ["src"],
-      "cflags": ["<@(cjson_cflags)"]
+      "include_dirs": ["src", "<(INTERMEDIATE_DIR)"],
+      "cflags": ["<@(cjson_cflags)"],
+      "actions": [
+        {
+          "action_name": "runner_programs",
+          "inputs": ["scripts/embed.sh", "<!@(node scripts/sources.mjs programs)"],
+          "outputs": ["<(INTERMEDIATE_DIR)/runner_programs.h"],
+          "action": ["sh", "scripts/embed.sh", "-o", "<@(_outputs)", "src/providers/remote/runner"]
+        }
+      ]
     },
     {
       "target_name": "sbx_guard",

@@ -75,7 +75,7 @@ setup_packages() {
 build_native() {
   local out=build/Release/cloudsandbox.node
   if [ ! -e "$out" ] || [ ! -e build/Release/sbx_guard ] ||
-    [ -n "$(find src binding.gyp -newer "$out" -type f -print -quit)" ]; then
+    [ -n "$(find src binding.gyp scripts/embed.sh -newer "$out" -type f -print -quit)" ]; then
     say "Building the native core"
     npm run --silent build
   fi

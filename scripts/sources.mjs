@@ -13,6 +13,7 @@ function sources(folder, extension) {
 }
 
 const guard = sources("src/guard", ".c");
+const runner = "src/providers/remote/runner";
 const providers = readdirSync(path.join(root, "src/providers"), { withFileTypes: true })
   .filter((entry) => entry.isDirectory())
   .map(({ name }) => `src/providers/${name}`);
@@ -20,11 +21,13 @@ const providers = readdirSync(path.join(root, "src/providers"), { withFileTypes:
 /** @type {Record<string, string[]>} */
 const parts = {
   core: [
-    ...["src/core", "src/sandbox", "src/providers", ...providers].flatMap((folder) => sources(folder, ".c")),
+    ...["src/core", "src/sandbox", "src/providers", ...providers, runner].flatMap((folder) => sources(folder, ".c")),
     ...guard.filter((name) => !name.endsWith("/main.c")),
   ],
   // The helper program of the local provider; all but its main file is in the library, too.
   guard,
+  // The shell programs that the build puts into the library.
+  programs: sources(runner, ".sh"),
   binding: sources("src/binding", ".cc"),
 };
 

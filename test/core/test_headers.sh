@@ -15,7 +15,7 @@ check() {
 }
 
 count=0
-for header in src/*.h src/core/*.h src/guard/*.h src/sandbox/*.h src/providers/*.h src/providers/*/*.h; do
+for header in src/*.h src/core/*.h src/guard/*.h src/sandbox/*.h src/providers/*.h src/providers/*/*.h src/providers/*/*/*.h; do
   check "${CC:-cc} -x c -std=c17 $warnings" "$header"
   count=$((count + 1))
 done

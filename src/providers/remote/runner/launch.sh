@@ -1,0 +1,50 @@
+# shellcheck shell=sh
+# program: a function for others.
+#
+# launch KIND ...: becomes the command, in a session of its own where there is setsid.
+#
+#   launch shell SHELL TEXT    a command line for SHELL: "bash", "sh", a path, or nothing for bash where there
+#                              is one, else sh
+#   launch script SHELL        the same, its text in a file on descriptor 9 that begins with "exec 9<&-; "
+#   launch python FILE TEXT    code in a file; without FILE, TEXT; without both, on standard input
+#   launch node FILE TEXT
+#   launch argv WORD...
+#
+# All is looked up in the PATH of the command, except that a shell is found in the usual places without one.
+launch() {
+  case $1 in
+  shell | script)
+    case $2 in
+    '' | bash)
+      _cs_l=bash
+      if ! command -v bash >/dev/null 2>&1; then
+        [ "$2" ] || _cs_l=/bin/sh
+        for _cs_f in /bin/bash /usr/bin/bash /usr/local/bin/bash; do
+          [ ! -x $_cs_f ] || _cs_l=$_cs_f
+        done
+      fi
+      ;;
+    sh) _cs_l=/bin/sh ;;
+    *) _cs_l=$2 ;;
+    esac
+    if [ "$1" = script ]; then
+      set -- "$_cs_l" -c '. /dev/fd/9'
+    else
+      # It would be taken for an option.
+      case $3 in [-+]*) set -- "$1" "$2" " $3" ;; esac
+      set -- "$_cs_l" -c "$3"
+    fi
+    ;;
+  python)
+    if [ "$2" ] || [ ! "$3" ]; then set -- python3 -u "${2:--}"; else set -- python3 -u -c "$3"; fi
+    ;;
+  node)
+    if [ "$2" ] || [ ! "$3" ]; then set -- node "${2:--}"; else set -- node "--eval=$3"; fi
+    ;;
+  argv) shift ;;
+  esac
+  for _cs_f in /usr/bin /bin /usr/local/bin; do
+    [ ! -x $_cs_f/setsid ] || exec $_cs_f/setsid "$@"
+  done
+  exec "$@"
+}

@@ -1,0 +1,18 @@
+/* text.h - the runner's programs, shell texts made from the .sh files of this folder. */
+#ifndef SBX_RUNNER_TEXT_H
+#define SBX_RUNNER_TEXT_H
+
+#include "core/buf.h"
+
+typedef enum sbx_runner_program {
+  SBX_RUNNER_LAUNCH, /* no program, but the function `launch`, for wrappers of a provider's own */
+  SBX_RUNNER_KILL,   /* ends a process tree; its exit code says whether nothing is left */
+} sbx_runner_program;
+
+/* As it is given to `sh -c`. What each takes as its arguments stands at the top of its file. Text
+ * of a user is never put into it. Static, and ends in NUL. */
+sbx_slice sbx_runner_text(sbx_runner_program program);
+/* The same as it stands between single quotes inside a JSON string: '"exec /bin/sh -c '" + this. */
+sbx_slice sbx_runner_quoted(sbx_runner_program program);
+
+#endif

@@ -1,0 +1,113 @@
+# shellcheck shell=sh
+# end_tree MARK ROOT: ends every process of a command, and says whether none was left: 0 nothing, 1
+# something lives, 2 there is no way to look.
+#
+# MARK is NAME=VALUE, a variable that the command was given. ROOT is "PID:START" of its first process, or
+# "PID:", or nothing. To the command belong the processes with the mark in their environment, those
+# whose parent, group or session belongs to it (a process may clear its environment, or leave its session,
+# but not both its parents and these), and what they start meanwhile. A parent that dies takes the trace to
+# its children along, so all are stopped first, again until no new one appears, and only then is one
+# killed: nothing that is stopped forks, and what tries again finds the table as full as it was.
+#
+# Until then nothing is forked here: a command may have used up all the processes that its user may have.
+# And each is stopped as soon as it is found: they may take all the processor's time. Every variable begins
+# with _cs_: what a shell got exported it keeps exported.
+#
+# A process is PID:START, since its number may be used again.
+
+# has_mark PID
+has_mark() {
+  _cs_l=
+  while IFS= read -r _cs_v || [ "$_cs_v" ]; do
+    case $_cs_v in *"$_cs_mark"*) return 0 ;; esac
+    _cs_l=$_cs_l$_cs_v
+  done <"/proc/$1/environ" || _cs_l=-
+  # One without any was being made just then, and is looked at again.
+  [ ! "$_cs_l" ] || _cs_seen="$_cs_seen$_cs_w "
+  return 1
+}
+
+# belongs PARENT GROUP SESSION START: whether process _cs_w does. What began before the command has no mark.
+belongs() {
+  case $_cs_tree$_cs_first in *" $1:"* | *" $2:"* | *" $3:"*) return 0 ;; esac
+  case $_cs_seen in *" $_cs_w "*) return 1 ;; esac
+  [ "$4" -ge "$_cs_since" ] && has_mark "$_cs_p"
+}
+
+# pass LEAST: looks once at all processes with a number from LEAST on, adds those that belong to the tree,
+# and stops them; _cs_new says whether there was one. A look at all takes out what has ended. A process's
+# name may hold blanks, line ends and parentheses. One that ended is there until its parent has asked for
+# it; one whose first thread has ended looks the same but for its number of threads, and lives.
+pass() {
+  _cs_here=' ' _cs_new=
+  for _cs_f in /proc/[0-9]*/stat; do
+    _cs_p=${_cs_f#/proc/} _cs_p=${_cs_p%/stat}
+    [ "$_cs_p" -ge "$1" ] || continue
+    _cs_l=
+    while IFS= read -r _cs_v || [ "$_cs_v" ]; do _cs_l="$_cs_l $_cs_v"; done <"$_cs_f"
+    # shellcheck disable=SC2086
+    set -- "$1" ${_cs_l##*)}
+    case $2 in
+    [ZX]) [ "${19:-0}" -gt 1 ] || continue ;;
+    '') continue ;;
+    esac
+    _cs_w=$_cs_p:${21}
+    case $_cs_tree in
+    *" $_cs_w "*) ;;
+    *)
+      belongs "$3" "$4" "$5" "${21}" || continue
+      kill -s STOP "$_cs_p"
+      _cs_tree="$_cs_tree$_cs_w " _cs_new=1
+      ;;
+    esac
+    _cs_here="$_cs_here$_cs_w "
+  done
+  [ "$1" -gt 0 ] || _cs_tree=$_cs_here
+}
+
+# find_root: stops the first process. Its number is that of its session, as long as anything is left in that.
+# Without it, every process has to be looked at for the mark.
+find_root() {
+  _cs_tree=' ' _cs_first='' _cs_since=0 _cs_p=${_cs_root%%:*}
+  case $_cs_root in [1-9]*:*) ;; *) return ;; esac
+  _cs_l=
+  while IFS= read -r _cs_v || [ "$_cs_v" ]; do _cs_l="$_cs_l $_cs_v"; done <"/proc/$_cs_p/stat"
+  # shellcheck disable=SC2086
+  set -- ${_cs_l##*)}
+  case ${_cs_root#*:} in '' | "${20}") ;; *) [ ! "${20}" ] || return ;; esac
+  [ ! "${20}" ] || kill -s STOP "$_cs_p"
+  _cs_since=${20:-${_cs_root#*:}} _cs_since=${_cs_since:-0}
+  _cs_first=" $_cs_p:"
+}
+
+kill_tree() {
+  _cs_v=
+  for _cs_w in $_cs_tree; do _cs_v="$_cs_v ${_cs_w%%:*}"; done
+  # shellcheck disable=SC2086
+  kill -s KILL $_cs_v
+}
+
+end_tree() {
+  [ -r /proc/self/stat ] || return 2
+  _cs_mark=$1 _cs_root=$2 _cs_seen=' ' _cs_n=0 _cs_new=1
+  find_root
+  # Most have higher numbers than the first one, which saves a look at all others.
+  while [ "${_cs_root%%:*}" ] && [ $_cs_new ] && [ $_cs_n -lt 200 ]; do
+    pass "${_cs_root%%:*}"
+    _cs_n=$((_cs_n + 1))
+  done
+  _cs_new=1
+  while [ $_cs_new ] && [ $_cs_n -lt 300 ]; do
+    pass 0
+    _cs_n=$((_cs_n + 1))
+  done
+  _cs_n=0
+  while [ "$_cs_tree" != ' ' ]; do
+    [ $_cs_n -lt 50 ] || return 1
+    kill_tree
+    [ $_cs_n -lt 10 ] || sleep 0.03
+    _cs_n=$((_cs_n + 1))
+    pass 0
+  done
+  return 0
+}
