@@ -21,6 +21,17 @@ const CONNECTION_HEADERS = new Set(["connection", "keep-alive", "transfer-encodi
  */
 
 /**
+ * Lets `after` bytes of a reply's body through, or all up to what `until` matches first; waits for `gate`, then ends
+ * the reply `how`.
+ * @typedef {object} Stop
+ * @property {number} [after]
+ * @property {RegExp} [until] without the flags "g" and "y"; if nothing matches, the reply is complete
+ * @property {Ending} how
+ * @property {import("./engine.js").Gate} [gate]
+ * @property {boolean} [keepLength] a promised length stays as it is
+ */
+
+/**
  * @typedef {object} Fault
  * @property {string} [name] shown in the log
  * @property {number} [delayMs] wait before the handler
@@ -32,8 +43,7 @@ const CONNECTION_HEADERS = new Set(["connection", "keep-alive", "transfer-encodi
  * @property {(body: Buffer) => Buffer | string} [edit] changes the body of a reply that is sent in one piece
  * @property {Record<string, string | number | null>} [headers] set on (null: removed from) the reply
  * @property {number} [pieceBytes] write the reply in pieces of at most this many bytes
- * @property {{ after: number, how: Ending, gate?: import("./engine.js").Gate, keepLength?: boolean }} [stop]
- *   let `after` bytes of the reply's body through, wait for `gate`, then end it `how`
+ * @property {Stop} [stop]
  * @property {{ code?: number, refuse?: boolean }} [goaway] HTTP/2 GOAWAY before the handler; `refuse`:
  *   this stream is not processed (REFUSED_STREAM)
  */
@@ -77,6 +87,8 @@ export class Exchange {
   #loggedBytes = 0;
   /** @type {Promise<Buffer> | undefined} */
   #body;
+  /** What `until` of a fault has been shown. */
+  #shown = "";
 
   /**
    * @param {import("./engine.js").Engine} engine
@@ -124,7 +136,8 @@ export class Exchange {
 
   /** The request body in pieces, as they arrive. */
   async *chunks() {
-    for await (const chunk of this.req) {
+    // Who stops reading early leaves the connection in peace: a reply still has to go over it.
+    for await (const chunk of this.req.iterator({ destroyOnReturn: false })) {
       this.record.bodyBytes += chunk.length;
       if (this.#loggedBytes < LOGGED_BODY_BYTES) {
         const part = chunk.subarray(0, LOGGED_BODY_BYTES - this.#loggedBytes);
@@ -233,14 +246,14 @@ export class Exchange {
   async write(bytes) {
     if (this.#muted || this.#halted || this.signal.aborted || !bytes.length) return;
     const stop = this.#fault?.stop;
-    const room = stop ? stop.after - this.record.sentBytes : Infinity;
+    const room = stop ? this.#room(stop, bytes) : Infinity;
     await this.#pieces(bytes.length < room ? bytes : bytes.subarray(0, room));
     if (stop && bytes.length >= room) await this.#stopNow(stop);
   }
 
   async end() {
     if (this.#muted || this.#halted || this.signal.aborted) return;
-    if (this.#fault?.stop) {
+    if (this.#fault?.stop?.after !== undefined) {
       await this.#stopNow(this.#fault.stop);
       return;
     }
@@ -341,7 +354,15 @@ export class Exchange {
     }
   }
 
-  /** @param {NonNullable<Fault["stop"]>} stop */
+  /** How many of these bytes may leave before the reply is stopped. @param {Stop} stop @param {Buffer} bytes */
+  #room({ after = Infinity, until }, bytes) {
+    if (until === undefined) return after - this.record.sentBytes;
+    this.#shown += bytes.toString("latin1");
+    const match = until.exec(this.#shown);
+    return match ? match.index + match[0].length - this.record.sentBytes : Infinity;
+  }
+
+  /** @param {Stop} stop */
   async #stopNow(stop) {
     if (stop.gate) await this.#wait(stop.gate.wait());
     await this.halt(stop.how);

@@ -3,16 +3,23 @@
 // whatever session or parent it has got meanwhile.
 // @ts-check
 import { spawn } from "node:child_process";
-import { readdirSync, readFileSync, rmSync } from "node:fs";
+import { readdirSync, readFileSync, readlinkSync, rmSync } from "node:fs";
 import os from "node:os";
 import path from "node:path";
 
+/** Whether a process works in this directory, also after it was removed. @param {number} pid @param {string} directory */
+function worksIn(pid, directory) {
+  return `${readlinkSync(`/proc/${pid}/cwd`)}/`.startsWith(`${directory}/`);
+}
+
 /**
- * Process ids whose environment holds `NAME=value`, with their descendants. Linux only; elsewhere empty.
+ * Process ids whose environment holds `NAME=value`, or that work in the directory, with their descendants: whoever has
+ * cleared its environment and lost its parent mostly is where it was started. Linux only; elsewhere empty.
  * @param {string} marker
+ * @param {string} [directory] the sandbox's own
  * @returns {number[]}
  */
-export function findMarked(marker) {
+export function findMarked(marker, directory) {
   /** @type {Map<number, number>} */
   const parents = new Map();
   /** @type {Set<number>} */
@@ -34,6 +41,7 @@ export function findMarked(marker) {
       parents.set(pid, Number(fields[1]));
       const environment = readFileSync(`/proc/${pid}/environ`);
       if (Buffer.concat([Buffer.of(0), environment, Buffer.of(0)]).includes(needle)) found.add(pid);
+      else if (directory !== undefined && worksIn(pid, directory)) found.add(pid);
     } catch {
       // Gone meanwhile, or another user's.
     }
@@ -53,10 +61,11 @@ export function findMarked(marker) {
  * Signals all of them; again until none is left when the signal is SIGKILL.
  * @param {string} marker
  * @param {NodeJS.Signals} signal
+ * @param {string} [directory]
  */
-export function signalMarked(marker, signal) {
+export function signalMarked(marker, signal, directory) {
   for (let round = 0; round < 10; round += 1) {
-    const pids = findMarked(marker);
+    const pids = findMarked(marker, directory);
     for (const pid of pids) {
       try {
         process.kill(pid, signal);
@@ -116,7 +125,7 @@ async function reap() {
     if (line.startsWith("+")) markers.add(line.slice(1));
     else if (line.startsWith("-")) markers.delete(line.slice(1));
   }
-  for (const marker of markers) signalMarked(marker, "SIGKILL");
+  for (const marker of markers) signalMarked(marker, "SIGKILL", directory);
   if (path.dirname(directory) === os.tmpdir()) rmSync(directory, { recursive: true, force: true });
 }
 

@@ -24,6 +24,8 @@
 #include "providers/e2b/session.h"
 #include "providers/e2b/wire.h"
 
+#include <stdio.h>
+
 enum {
   DRAIN_MS = 500, /* for what a stream still holds when the command has ended */
   KILLER_LIMIT_MS = 4000,
@@ -120,6 +122,7 @@ struct exec_op {
   sbx_op *uploads[2];
   sbx__e2b_command command;
   char token[SBX__E2B_TOKEN_LEN + 1];
+  char cwd[SBX__E2B_CWD_SHOWN];
   sbx_output *out;
   sbx_exec_status *status;
   stream_end streams[2]; /* by sbx_stream */
@@ -266,8 +269,10 @@ static void on_drain(sbx_timer *timer) {
 
 static void run(exec_op *x) {
   sbx_session *session = x->steps.session;
-  sbx__e2b_process_spec spec = {
-      .request = &x->command.request, .limit_ms = x->limit_ms, .on_output = on_output};
+  sbx__e2b_process_spec spec = {.request = &x->command.request,
+                                .cwd = x->cwd,
+                                .limit_ms = x->limit_ms,
+                                .on_output = on_output};
   x->started_at_ms = sbx_now_ms();
   sbx__e2b_life_enter(session, x->limit_ms);
   x->began = true;
@@ -319,6 +324,9 @@ sbx_op *sbx__e2b_exec(sbx_session *session, const sbx_exec_spec *spec, sbx_outpu
   x->out = out;
   x->status = status;
   x->limit_ms = spec->timeout_ms;
+  snprintf(x->cwd, sizeof x->cwd, "%.*s",
+           (int)(spec->cwd.len < sizeof x->cwd ? spec->cwd.len : sizeof x->cwd),
+           spec->cwd.len > 0 ? spec->cwd.ptr : "");
   sbx_timer_init(&x->drain, session->config->loop, on_drain);
   for (size_t i = 0; i < 2; i++) {
     x->streams[i] = (stream_end){.exec = x, .stream = (sbx_stream)i};

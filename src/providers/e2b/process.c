@@ -33,6 +33,7 @@ typedef struct process {
   sbx_timer timer; /* of silence */
   bool said_end;   /* the stream has told its end: no more is to come */
   sbx_err refusal; /* what that says */
+  char cwd[SBX__E2B_CWD_SHOWN];
 } process;
 
 static process *process_of(sbx_steps *steps) {
@@ -179,6 +180,31 @@ static const refusal refusals[] = {
     {"deadline_exceeded", SBX_ETIMEOUT, true},
 };
 
+/* What the text of a start that failed says behind the command and all its arguments; without a
+ * pointer: it is another text. */
+static sbx_slice why_not_started(sbx_slice message) {
+  static const char mark[] = "': fork/exec /bin/sh: ";
+  const size_t length = sizeof mark - 1;
+  for (size_t at = message.len; at >= length; at--) {
+    if (memcmp(message.ptr + at - length, mark, length) == 0)
+      return sbx_slice_skip(message, at);
+  }
+  return (sbx_slice){NULL, 0};
+}
+
+static void refuse_start(process *p, sbx_slice reason) {
+  bool too_long = sbx_slice_eq_str(reason, "argument list too long");
+  sbx_err_set(&p->refusal, too_long ? SBX_ETOOBIG : SBX_EINVAL, "e2b: command: ");
+  if (!too_long) {
+    sbx_err_append(&p->refusal, "the working directory ");
+    sbx_err_append_remote(&p->refusal, sbx_slice_str(p->cwd));
+    sbx_err_append(&p->refusal, " cannot be entered: ");
+  }
+  sbx_err_append_remote(&p->refusal, reason);
+  sbx_err_append(&p->refusal, "%s",
+                 too_long ? "; pass what is long through stdin or a file" : SBX__CWD_ADVICE);
+}
+
 static int take_stream_end(process *p, const sbx_json *root, sbx_err *err) {
   const sbx_json *error = sbx_json_get(root, "error");
   refusal what = {"", SBX_EPROVIDER, true};
@@ -197,6 +223,11 @@ static int take_stream_end(process *p, const sbx_json *root, sbx_err *err) {
   }
   p->end.may_have_run = p->end.may_have_run || what.ran;
   p->end.limit_passed = what.code == SBX_ETIMEOUT && p->limit_ms > 0;
+  sbx_slice reason = why_not_started(message);
+  if (reason.ptr != NULL) {
+    refuse_start(p, reason);
+    return SBX_OK;
+  }
   sbx_err_set(&p->refusal, what.code, "e2b: command: ");
   sbx_err_append_remote(&p->refusal, name.len > 0 ? name : sbx_slice_str("unknown error"));
   sbx_err_append(&p->refusal, ": ");
@@ -310,6 +341,8 @@ sbx_op *sbx__e2b_process(sbx_session *session, const sbx__e2b_process_spec *spec
   p->steps.release = release;
   p->limit_ms = spec->limit_ms != SBX_NO_TIMEOUT ? spec->limit_ms : 0;
   p->on_output = spec->on_output;
+  if (spec->cwd != NULL)
+    memcpy(p->cwd, spec->cwd, sizeof p->cwd);
   sbx_envelope_init(&p->envelope, MAX_EVENT, on_envelope, p);
   sbx_buf_init(&p->bytes, MAX_EVENT);
   sbx_timer_init(&p->timer, session->config->loop, on_silence);

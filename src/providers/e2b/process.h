@@ -5,6 +5,9 @@
 #include "core/op.h"
 #include "providers/provider.h"
 
+/* So much of a directory's name, with its NUL, is shown in messages. */
+enum { SBX__E2B_CWD_SHOWN = 80 };
+
 /* What became of a process; valid until its op's `done` has returned, also when the op failed. */
 typedef struct sbx__e2b_end {
   int64_t pid; /* 0: its start was not told */
@@ -19,6 +22,7 @@ typedef struct sbx__e2b_end {
 
 typedef struct sbx__e2b_process_spec {
   sbx_buf *request; /* JSON of the start request; its bytes are taken */
+  const char *cwd;  /* SBX__E2B_CWD_SHOWN bytes, shown when it cannot be entered; or NULL */
   bool as_root;
   uint64_t limit_ms; /* SBX_NO_TIMEOUT: none */
   /* Called from the ready list; may leave or abort the process. May be NULL. */

@@ -2,10 +2,10 @@
 // @ts-check
 import { chmod, chown, mkdir, readdir, rename, rm, rmdir, stat, unlink } from "node:fs/promises";
 import path from "node:path";
+import { goReason } from "../go.js";
 import { DaemonError } from "./errors.js";
 import { goJson } from "./gojson.js";
 import { locate } from "./paths.js";
-import { goReason } from "./shell.js";
 
 /** @typedef {import("../exchange.js").Exchange} Exchange */
 /** @typedef {import("../exchange.js").Reply} Reply */

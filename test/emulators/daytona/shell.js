@@ -5,6 +5,7 @@
 import { spawn } from "node:child_process";
 import { existsSync, readFileSync, readdirSync, statSync } from "node:fs";
 import { PipeMaker } from "../fifo.js";
+import { goReason } from "../go.js";
 import { findMarked } from "../processes.js";
 import { locate } from "./paths.js";
 
@@ -30,24 +31,6 @@ export function findShell(sandbox) {
   if (sandbox.settings.shell) return sandbox.settings.shell;
   const listed = existsSync("/etc/shells") ? readFileSync("/etc/shells", "utf8").split("\n") : [];
   return PREFERRED.find((name) => listed.includes(name) && existsSync(name)) ?? process.env.SHELL ?? "sh";
-}
-
-const REASONS = /** @type {Record<string, string>} */ ({
-  ENOENT: "no such file or directory",
-  ENOTDIR: "not a directory",
-  EACCES: "permission denied",
-  EPERM: "operation not permitted",
-  EISDIR: "is a directory",
-  EEXIST: "file exists",
-  ENOTEMPTY: "directory not empty",
-  ELOOP: "too many levels of symbolic links",
-  ENAMETOOLONG: "file name too long",
-});
-
-/** How Go words it. @param {unknown} error */
-export function goReason(error) {
-  const { code = "", message } = /** @type {NodeJS.ErrnoException} */ (error);
-  return REASONS[code] ?? message;
 }
 
 /** Why a process cannot start in this directory. @param {string} cwd @param {string} shown */

@@ -5,7 +5,7 @@ import path from "node:path";
 import { describe, test } from "node:test";
 import { findMarked } from "../processes.js";
 import { create, useEmulator } from "./client.js";
-import { MultipartError, collect, readParts } from "./multipart.js";
+import { MultipartError, collect, readParts } from "../multipart.js";
 import { goJson, goText } from "./gojson.js";
 
 const alive = (pid) => {

@@ -3,12 +3,12 @@
 import { createReadStream } from "node:fs";
 import { mkdir, open, stat } from "node:fs/promises";
 import path from "node:path";
+import { goReason } from "../go.js";
 import { DaemonError, daemonErrorBody, pageNotFound } from "./errors.js";
 import { fileError, fileRefusal, givenPath } from "./files.js";
 import { goJson, goUnmarshal } from "./gojson.js";
-import { MultipartError, boundaryOf, collect, disposition, readParts } from "./multipart.js";
+import { MultipartError, boundaryOf, collect, disposition, readParts } from "../multipart.js";
 import { locate } from "./paths.js";
-import { goReason } from "./shell.js";
 
 /** @typedef {import("../exchange.js").Exchange} Exchange */
 /** @typedef {import("../exchange.js").Reply} Reply */

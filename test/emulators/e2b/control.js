@@ -105,10 +105,9 @@ export class ControlPlane {
     const handler = second && v2 !== true ? undefined : this.#routes[route];
     if (handler) return handler;
     const path = route.slice(route.indexOf(" ") + 1);
-    const otherMethod = Object.keys(this.#routes).some((known) => known.endsWith(` ${path}`)) && !second;
-    const status = second && v2 === 405 ? 405 : otherMethod ? 405 : 404;
-    const reason = status === 405 ? "method not allowed" : "no matching operation was found";
-    throw new ApiError(status, `validation error: ${reason}`);
+    const others = Object.keys(this.#routes).filter((known) => known.endsWith(` ${path}`) && known !== route);
+    const reason = others.length > 0 ? "method not allowed" : "no matching operation was found";
+    throw new ApiError(second && v2 === 405 ? 405 : 404, `validation error: ${reason}`);
   }
 
   /** @param {string} id */
@@ -121,6 +120,7 @@ export class ControlPlane {
   /** @param {string} id */
   #findRunning(id) {
     const sandbox = this.#find(id);
+    if (sandbox.pausing) throw new ApiError(409, `Sandbox "${id}" is being paused`);
     if (sandbox.state !== "running") throw missing(id);
     return sandbox;
   }
@@ -212,8 +212,11 @@ export class ControlPlane {
   async #pause(exchange, id) {
     const { memory = true } = await readJson(exchange, true);
     const sandbox = this.#find(id);
-    if (sandbox.state === "paused") throw new ApiError(409, `Sandbox "${id}" is already paused`);
-    this.fleet.pause(sandbox, memory !== false);
+    if (sandbox.pausing) throw new ApiError(409, `Sandbox '${id}' cannot be paused while in 'pausing' state`);
+    if (sandbox.state === "paused") {
+      throw new ApiError(409, `Error pausing sandbox - sandbox '${id}' is already paused`);
+    }
+    await this.fleet.pause(sandbox, memory !== false);
     await exchange.reply(204);
   }
 
@@ -224,6 +227,7 @@ export class ControlPlane {
   async #resume(exchange, id) {
     const seconds = readSeconds(await readJson(exchange, true), "timeout") ?? V1_TIMEOUT;
     const sandbox = this.#find(id);
+    await sandbox.pausing;
     if (sandbox.state === "running") throw new ApiError(409, `Sandbox "${id}" is already running`);
     this.#checkTimeout(seconds);
     this.#checkRoom();
@@ -241,6 +245,7 @@ export class ControlPlane {
     const seconds = readSeconds(body, "timeout", { required: !second }) ?? V2_TIMEOUT;
     this.#checkTimeout(seconds);
     const sandbox = this.#find(id);
+    await sandbox.pausing;
     const wasRunning = sandbox.state === "running";
     if (wasRunning) {
       const endAt = Date.now() + seconds * 1000;

@@ -27,7 +27,7 @@ export function findRoute(exchange) {
   const byHeader = /^sandbox\.|^localhost$|^\d+(\.\d+){3}$|^\[.*\]$/.test(host);
   let id = exchange.header("e2b-sandbox-id");
   let port = exchange.header("e2b-sandbox-port");
-  if (byHeader) {
+  if (byHeader && (id || port)) {
     if (!id || !port) return { status: 400, text: "missing header" };
   } else {
     const [first, second] = host.split(".")[0].split("-");
@@ -35,14 +35,14 @@ export function findRoute(exchange) {
     [port, id] = [first, second];
   }
   if (!/^[a-z0-9]+$/.test(id)) return { status: 400, text: "Invalid sandbox ID" };
-  if (!/^\d+$/.test(port) || Number(port) > 65535) {
+  if (!/^\d{1,19}$/.test(port)) {
     return { status: 500, text: "Unexpected error when routing request: invalid sandbox port" };
   }
   return { id, port: Number(port) };
 }
 
 const GONE = "The sandbox was not found";
-const SHUT = "The sandbox is running but port is not open";
+export const SHUT = "The sandbox is running but port is not open";
 
 /** What the proxies answer, for scripted faults. */
 export const proxyReplies = {
@@ -71,7 +71,7 @@ export const proxyReplies = {
  * @param {number} code
  * @param {Record<string, unknown>} fields
  */
-async function proxyError(exchange, code, fields) {
+export async function proxyError(exchange, code, fields) {
   const accept = exchange.header("accept") ?? "";
   const wantsJson = accept.includes("application/json") && !accept.includes("text/html");
   if (BROWSER.test(exchange.header("user-agent") ?? "") && !wantsJson) {
@@ -94,7 +94,7 @@ export class Edge {
       return;
     }
     const sandbox = this.fleet.get(route.id);
-    if (sandbox?.state === "paused" && sandbox.spec.autoResume) this.fleet.resume(sandbox, sandbox.spec.timeout);
+    if (sandbox?.state === "paused" && !sandbox.pausing && sandbox.spec.autoResume) this.fleet.resume(sandbox, sandbox.spec.timeout);
     if (sandbox?.state !== "running") {
       await proxyError(exchange, 502, { sandboxId: route.id, message: GONE });
       return;
@@ -109,7 +109,7 @@ export class Edge {
    */
   async inside(exchange, sandbox, port) {
     if (port === ENVD_PORT && RESERVED.has(exchange.path)) {
-      const message = "This endpoint is reserved for the E2B control plane and can't be called from outside";
+      const message = "This endpoint is reserved for the E2B control plane and is not reachable through the sandbox URL";
       await proxyError(exchange, 404, { message, path: exchange.path });
       return;
     }
@@ -140,7 +140,7 @@ export class Edge {
   async #forward(exchange, sandbox, port) {
     const body = await exchange.body();
     // The interpreter's port may be taken on this machine, by an emulator in debug mode.
-    const reply = port === INTERPRETER_PORT ? undefined : await this.#tryPort(exchange, body, port);
+    const reply = port === INTERPRETER_PORT || port > 65535 ? undefined : await this.#tryPort(exchange, body, port);
     if (reply) {
       await exchange.open(reply.statusCode ?? 502, withoutHopHeaders(reply.headers));
       for await (const chunk of reply) await exchange.write(chunk);

@@ -76,7 +76,6 @@ describe("control plane", () => {
     });
     assert.match(broken.json.message, /^Error when parsing request/);
     assert.equal((await control(use.emulator, "/nothing")).status, 404);
-    assert.equal((await control(use.emulator, "/sandboxes", undefined, { method: "PUT" })).status, 405);
   });
 
   test("lifetimes: shortened, prolonged, clamped, over", async () => {

@@ -30,7 +30,7 @@ export function envdError(exchange, status, message, code = status) {
 export async function serveEnvd(exchange, sandbox) {
   const call = `${exchange.method} ${exchange.path}`;
   const token = exchange.header("x-access-token");
-  if (sandbox.envdAccessToken && !EXEMPT.has(call) && token !== sandbox.envdAccessToken) {
+  if (sandbox.daemon.token && !EXEMPT.has(call) && token !== sandbox.daemon.token) {
     await envdError(exchange, 401, NO_TOKEN);
     return;
   }

@@ -7,6 +7,9 @@ import path from "node:path";
 import { Readable } from "node:stream";
 import { pipeline } from "node:stream/promises";
 import { createGunzip, createGzip } from "node:zlib";
+import { goReason } from "../go.js";
+import { MultipartError, boundaryOf, readParts } from "../multipart.js";
+import { ENVD_PORT, SHUT, proxyError } from "./edge.js";
 import { envdError } from "./envd.js";
 import { PathError, UserError, findUser, resolvePath } from "./paths.js";
 
@@ -22,6 +25,8 @@ const TYPES = /** @type {Record<string, string>} */ ({
   ".png": "image/png",
   ".pdf": "application/pdf",
 });
+/** A body up to this length has left the proxies by the time that a refusal comes. */
+const IN_FLIGHT_BYTES = 200_000;
 const METADATA_PREFIX = "x-metadata-";
 
 class FileError extends Error {
@@ -50,7 +55,7 @@ export function signature({ path: name, operation, user, token, expiration }) {
  * @param {"read" | "write"} operation
  */
 function authorize(exchange, sandbox, operation) {
-  const token = sandbox.envdAccessToken;
+  const { token } = sandbox.daemon;
   if (!token) return;
   const given = exchange.header("x-access-token");
   if (given !== undefined) {
@@ -112,9 +117,12 @@ export function downloadFile(exchange, sandbox) {
     const file = locate(sandbox, exchange, exchange.query.get("path") ?? "");
     const info = await stat(file).catch((/** @type {NodeJS.ErrnoException} */ error) => {
       if (error.code === "ENOENT") throw new FileError(404, `path '${file}' does not exist`);
-      throw new FileError(500, `error checking if path exists '${file}': stat ${file}: ${error.message}`);
+      if (error.code === "ENAMETOOLONG") throw longName(file);
+      throw new FileError(500, `error checking if path exists '${file}': stat ${file}: ${goReason(error)}`);
     });
     if (info.isDirectory()) throw new FileError(400, `path '${file}' is a directory`);
+    if (info.isFIFO()) return gone(exchange);
+    if (info.size === 0 && file.startsWith("/proc/")) return exchange.text(500, "seeker can't seek\n");
     const headers = {
       "content-type": TYPES[path.extname(file)] ?? (await sniff(file)),
       "content-disposition": disposition(path.basename(file)),
@@ -129,6 +137,14 @@ export function downloadFile(exchange, sandbox) {
       await envdError(exchange, 406, "no acceptable encoding found, supported: [gzip]");
     } else await sendPlain(exchange, file, info, headers);
   });
+}
+
+/** @param {string} file */
+const longName = (file) => new FileError(500, `error getting file info: stat ${file}: file name too long`);
+
+/** A FIFO is opened, and that waits for its other end: until the client leaves. @param {Exchange} exchange @returns {Promise<void>} */
+function gone({ signal }) {
+  return new Promise((resolve) => signal.addEventListener("abort", () => resolve(), { once: true }));
 }
 
 /** @param {string} name */
@@ -205,36 +221,92 @@ async function copyOut(exchange, source, promised = 0) {
  * @param {Exchange} exchange
  * @param {Sandbox} sandbox
  */
-export function uploadFiles(exchange, sandbox) {
-  return guarded(exchange, async () => {
+export async function uploadFiles(exchange, sandbox) {
+  const type = exchange.header("content-type") ?? "";
+  const kind = type.split(";")[0].trim().toLowerCase();
+  const chunks = exchange.chunks();
+  try {
     authorize(exchange, sandbox, "write");
     const metadata = readMetadata(exchange, sandbox);
-    const type = exchange.header("content-type") ?? "";
-    const kind = type.split(";")[0].trim().toLowerCase();
-    const raw = kind === "application/octet-stream" && sandbox.atLeast("0.5.7");
-    const written = [];
-    if (raw) {
-      const name = exchange.query.get("path");
-      if (!name) throw new FileError(400, "path query parameter is required for application/octet-stream uploads");
-      const source = Readable.from(exchange.chunks());
-      const zipped = exchange.header("content-encoding") === "gzip";
-      written.push(await store(sandbox, locate(sandbox, exchange, name), source, zipped, metadata));
+    let written;
+    if (kind === "application/octet-stream" && sandbox.atLeast("0.5.7")) {
+      written = await uploadRaw(exchange, sandbox, chunks, metadata);
     } else if (kind === "multipart/form-data" || kind === "application/octet-stream") {
-      const boundary = type.match(/boundary=(?:"([^"]+)"|([^;\s]+))/i);
-      if (!boundary) {
-        throw new FileError(500, "error parsing multipart form: request Content-Type isn't multipart/form-data");
-      }
-      const parts = parseMultipart(await exchange.body(), boundary[1] ?? boundary[2]);
-      const targets = parts.map(({ filename }) => locate(sandbox, exchange, exchange.query.get("path") ?? filename));
-      if (new Set(targets).size !== targets.length) {
+      written = await uploadParts(exchange, sandbox, chunks, metadata);
+    } else throw new FileError(400, `unsupported content type: ${type}`);
+    if (written) await exchange.text(200, JSON.stringify(written));
+  } catch (error) {
+    if (!(error instanceof FileError)) throw error;
+    await refuseUpload(exchange, sandbox, error);
+  }
+}
+
+/**
+ * A refusal gets lost when it comes before the request's body was read: the node's proxy fails to write the rest,
+ * and says so in its own words. The reader of a form reads all of it first; only a token is looked at before.
+ * @param {Exchange} exchange
+ * @param {Sandbox} sandbox
+ * @param {FileError} error
+ */
+async function refuseUpload(exchange, sandbox, { status, message }) {
+  const form = boundaryOf(exchange.header("content-type")) !== undefined;
+  const waits = form && (status !== 401 || sandbox.random() < 0.5);
+  for await (const _ of exchange.chunks()) {
+    if (waits || exchange.record.bodyBytes <= IN_FLIGHT_BYTES) continue;
+    await proxyError(exchange, 502, { sandboxId: sandbox.id, message: SHUT, port: ENVD_PORT });
+    return;
+  }
+  await envdError(exchange, status, message);
+}
+
+/**
+ * The body is the file.
+ * @param {Exchange} exchange
+ * @param {Sandbox} sandbox
+ * @param {AsyncIterable<Buffer>} chunks
+ * @param {Record<string, string>} metadata
+ */
+async function uploadRaw(exchange, sandbox, chunks, metadata) {
+  const name = exchange.query.get("path");
+  if (!name) throw new FileError(400, "path query parameter is required for application/octet-stream uploads");
+  const data = exchange.header("content-encoding") === "gzip" ? Readable.from(chunks).pipe(createGunzip()) : chunks;
+  const file = await store(exchange, sandbox, locate(sandbox, exchange, name), data, metadata);
+  return file && [file];
+}
+
+/**
+ * The parts of a form that are called "file".
+ * @param {Exchange} exchange
+ * @param {Sandbox} sandbox
+ * @param {AsyncIterable<Buffer>} chunks
+ * @param {Record<string, string>} metadata
+ */
+async function uploadParts(exchange, sandbox, chunks, metadata) {
+  const boundary = boundaryOf(exchange.header("content-type"));
+  if (!boundary) {
+    throw new FileError(500, "error parsing multipart form: request Content-Type isn't multipart/form-data");
+  }
+  const written = [];
+  const targets = new Set();
+  try {
+    for await (const { name, headers, data } of readParts(chunks, boundary)) {
+      if (name !== "file") continue;
+      const filename = headers["content-disposition"].match(/[;\s]filename="((?:[^"\\]|\\.)*)"/)?.[1] ?? "";
+      const given = exchange.query.get("path") ?? filename.replace(/\\(.)/g, "$1");
+      const target = locate(sandbox, exchange, given);
+      if (targets.has(target)) {
         throw new FileError(400, "you cannot upload multiple files to the same path in one upload request");
       }
-      for (const [i, { data }] of parts.entries()) {
-        written.push(await store(sandbox, targets[i], Readable.from([data]), false, metadata));
-      }
-    } else throw new FileError(400, `unsupported content type: ${type}`);
-    await exchange.text(200, JSON.stringify(written));
-  });
+      targets.add(target);
+      const file = await store(exchange, sandbox, target, data, metadata);
+      if (!file) return undefined;
+      written.push(file);
+    }
+  } catch (error) {
+    if (error instanceof MultipartError) throw new FileError(500, `error parsing multipart form: ${error.message}`);
+    throw error;
+  }
+  return written;
 }
 
 /**
@@ -255,28 +327,34 @@ function readMetadata(exchange, sandbox) {
 
 /**
  * Writes in place, as the daemon does: an upload that breaks off leaves what has arrived.
+ * @param {Exchange} exchange
  * @param {Sandbox} sandbox
  * @param {string} file
- * @param {Readable} source
- * @param {boolean} zipped
+ * @param {AsyncIterable<Buffer>} source
  * @param {Record<string, string>} metadata
  */
-async function store(sandbox, file, source, zipped, metadata) {
+async function store(exchange, sandbox, file, source, metadata) {
   const directory = path.dirname(file);
   await mkdir(directory, { recursive: true }).catch((/** @type {NodeJS.ErrnoException} */ error) => {
     if (error.code === "ENOTDIR" || error.code === "EEXIST") {
       throw new FileError(500, `error ensuring directories: path is a file: ${error.path ?? directory}`);
     }
-    throw new FileError(500, `error ensuring directories: ${error.message}`);
+    throw new FileError(500, `error ensuring directories: ${goReason(error)}`);
   });
-  const present = await stat(file).catch(() => undefined);
+  const present = await stat(file).catch((/** @type {NodeJS.ErrnoException} */ error) => {
+    if (error.code === "ENAMETOOLONG") throw longName(file);
+  });
   if (present?.isDirectory()) throw new FileError(400, `path is a directory: ${file}`);
-  const target = createWriteStream(file, { flags: "w", mode: 0o666 });
+  if (present?.isFIFO()) return gone(exchange);
+  const room = sandbox.settings.diskFreeBytes;
   try {
-    if (zipped) await pipeline(source, createGunzip(), target);
-    else await pipeline(source, target);
+    await pipeline(source, within(room), createWriteStream(file, { flags: "w", mode: 0o666 }));
   } catch (error) {
-    throw new FileError(500, `error writing file: ${/** @type {Error} */ (error).message}`);
+    if (/** @type {NodeJS.ErrnoException} */ (error).code === "ENOSPC") {
+      throw new FileError(507, "not enough disk space available");
+    }
+    if (error instanceof MultipartError) throw error;
+    throw new FileError(500, `error writing file: ${goReason(error)}`);
   }
   const hasMetadata = Object.keys(metadata).length > 0;
   if (hasMetadata) sandbox.fileMetadata.set(file, metadata);
@@ -284,28 +362,14 @@ async function store(sandbox, file, source, zipped, metadata) {
   return { name: path.basename(file), path: file, type: "file", metadata: hasMetadata ? metadata : undefined };
 }
 
-/**
- * The parts called "file".
- * @param {Buffer} body
- * @param {string} boundary
- */
-function parseMultipart(body, boundary) {
-  const delimiter = Buffer.from(`\r\n--${boundary}`);
-  const whole = Buffer.concat([Buffer.from("\r\n"), body]);
-  const files = [];
-  let at = whole.indexOf(delimiter);
-  if (at < 0) throw new FileError(500, "error parsing multipart form: multipart: NextPart: EOF");
-  for (;;) {
-    const start = at + delimiter.length;
-    if (whole.subarray(start, start + 2).toString() === "--") return files;
-    at = whole.indexOf(delimiter, start);
-    if (at < 0) throw new FileError(500, "error parsing multipart form: unexpected EOF");
-    const part = whole.subarray(start + 2, at);
-    const split = part.indexOf("\r\n\r\n");
-    const head = part.subarray(0, split).toString();
-    const disposition = head.match(/^content-disposition:\s*form-data;(.*)$/im)?.[1] ?? "";
-    const name = disposition.match(/(?:^|[;\s])name="((?:[^"\\]|\\.)*)"/)?.[1];
-    const filename = disposition.match(/(?:^|[;\s])filename="((?:[^"\\]|\\.)*)"/)?.[1] ?? "";
-    if (name === "file") files.push({ filename: filename.replace(/\\(.)/g, "$1"), data: part.subarray(split + 4) });
-  }
+/** @param {number} room */
+function within(room) {
+  return async function* (/** @type {AsyncIterable<Buffer>} */ source) {
+    let length = 0;
+    for await (const chunk of source) {
+      length += chunk.length;
+      if (length > room) throw Object.assign(new Error(), { code: "ENOSPC" });
+      yield chunk;
+    }
+  };
 }

@@ -1,8 +1,10 @@
 // envd's Filesystem service.
 // @ts-check
+import { isUtf8 } from "node:buffer";
 import { statSync, watch } from "node:fs";
 import { lstat, mkdir, readdir, readlink, realpath, rename, rm, stat as statFile } from "node:fs/promises";
 import path from "node:path";
+import { goReason } from "../go.js";
 import { ConnectError, boolField, connectTimeout, omitZero, onlyMessage, stringField, uintField } from "./connect.js";
 import { PathError, resolvePath } from "./paths.js";
 
@@ -32,10 +34,10 @@ function pathField(sandbox, user, message, field) {
  * @returns {never}
  */
 function fail(error, file) {
-  const { code, message } = /** @type {NodeJS.ErrnoException} */ (error);
+  const { code } = /** @type {NodeJS.ErrnoException} */ (error);
   if (code === "ENOENT") throw new ConnectError("not_found", `file not found: stat ${file}: no such file or directory`);
   if (code === "ELOOP") throw new ConnectError("failed_precondition", `cyclic symlink or chain >255 links at "${file}"`);
-  throw new ConnectError("internal", `error getting file info: ${message}`);
+  throw new ConnectError("internal", `error getting file info: stat ${file}: ${goReason(error)}`);
 }
 
 /** "-rw-r--r--", as Go writes a mode. @param {import("node:fs").Stats} info @param {boolean} isLink */
@@ -140,8 +142,12 @@ export async function listDir(sandbox, user, message) {
   /** @type {Record<string, any>[]} */
   const entries = [];
   const visit = async (/** @type {string} */ real, /** @type {string} */ shown, /** @type {number} */ left) => {
-    const names = (await readdir(real)).sort();
-    for (const name of names) {
+    const names = await readdir(real, { encoding: "buffer" });
+    if (!names.every((name) => isUtf8(name))) {
+      const reason = "proto: field filesystem.EntryInfo.name contains invalid UTF-8";
+      throw new ConnectError("internal", `marshal message: ${reason}`);
+    }
+    for (const name of names.map(String).sort()) {
       const entry = await entryInfo(sandbox, path.join(real, name)).catch(() => undefined);
       if (!entry) continue;
       entries.push({ ...entry, path: path.join(shown, name) });

@@ -34,6 +34,8 @@ const DEFAULTS = {
   dialDelaysMs: [100, 200, 300, 400],
   executeKeepaliveMs: 5000,
   interruptOnDisconnect: true,
+  pauseMs: 0,
+  diskFreeBytes: Infinity,
   retainExitMs: 30_000,
   seed: 1,
 };
@@ -76,6 +78,12 @@ function portRoute(exchange, port) {
 
 export { proxyReplies } from "./edge.js";
 
+/**
+ * For the stop of a scripted fault: a stream of Process/Start that breaks right after its first event, as the
+ * vendor's proxies break some. The process runs on.
+ */
+export const cutAfterStart = { until: /"start":\s?\{"pid":\s?\d+\}\}\}/, how: /** @type {const} */ ("close") };
+
 export class E2BEmulator {
   engine = new Engine();
   apiUrl = "";
@@ -115,6 +123,12 @@ export class E2BEmulator {
   lose(id) {
     const sandbox = this.fleet.get(id);
     if (sandbox) this.fleet.end(sandbox, "lost");
+  }
+
+  /** The daemon of a sandbox fails and is started again, without what the control plane had told it. @param {string} id */
+  restartDaemon(id) {
+    const sandbox = this.fleet.get(id);
+    if (sandbox) this.fleet.restartDaemon(sandbox);
   }
 
   /** @param {StartOptions} [options] */

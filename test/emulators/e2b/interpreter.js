@@ -6,7 +6,7 @@ import { randomUUID } from "node:crypto";
 import { statSync } from "node:fs";
 import path from "node:path";
 import readline from "node:readline";
-import { PathError, resolvePath } from "./paths.js";
+import { resolvePath } from "./paths.js";
 
 /** @typedef {import("../exchange.js").Exchange} Exchange */
 /** @typedef {import("./sandbox.js").Sandbox} Sandbox */
@@ -70,17 +70,19 @@ class Context {
   /**
    * @param {Sandbox} sandbox
    * @param {string} language
-   * @param {string} cwd
+   * @param {string} cwd where it runs
+   * @param {string} told where it says to run
    */
-  constructor(sandbox, language, cwd) {
+  constructor(sandbox, language, cwd, told) {
     this.sandbox = sandbox;
     this.language = language;
     this.cwd = cwd;
+    this.told = told;
     this.id = randomUUID();
   }
 
   describe() {
-    return { id: this.id, language: this.language, cwd: this.cwd };
+    return { id: this.id, language: this.language, cwd: this.told };
   }
 
   /**
@@ -117,13 +119,24 @@ class Context {
   }
 
   interrupt() {
-    if (this.language === "python") this.#kernel?.kill("SIGINT");
+    if (this.language === "python") this.#signal("SIGINT");
     else this.stop();
   }
 
   stop() {
-    this.#kernel?.kill("SIGKILL");
+    this.#signal("SIGKILL");
     this.#kernel = undefined;
+  }
+
+  /** To the kernel's whole group, as Jupyter does: a child in a session of its own is not reached. @param {NodeJS.Signals} signal */
+  #signal(signal) {
+    const pid = this.#kernel?.pid;
+    if (pid === undefined) return;
+    try {
+      process.kill(-pid, signal);
+    } catch {
+      // Gone meanwhile.
+    }
   }
 
   restart() {
@@ -147,6 +160,7 @@ class Context {
         E2B_SANDBOX_ID: environment.E2B_SANDBOX_ID,
       },
       stdio: ["pipe", "pipe", "pipe", "pipe"],
+      detached: true,
     });
     // A kernel that is being replaced may still speak; the next cell must not hear it.
     const tell = (/** @type {Record<string, any>} */ event) => {
@@ -165,7 +179,8 @@ class Context {
       tell({ type: "died" });
     };
     kernel.on("error", died);
-    kernel.on("close", died);
+    // Its pipes may be held open by a child that has survived it.
+    kernel.on("exit", () => setTimeout(died, 20));
     return kernel;
   }
 }
@@ -225,18 +240,8 @@ export class Interpreter {
   #create(given, cwd) {
     const language = normalize(given);
     if (!KERNELS[language]) throw new HttpError(500, `Failed to create context: no kernel for ${language}`);
-    const home = this.sandbox.homes.user;
-    let directory;
-    try {
-      directory = resolvePath(this.sandbox, home, cwd ?? "");
-    } catch (error) {
-      if (error instanceof PathError) throw new HttpError(500, `Failed to create context: ${error.message}`);
-      throw error;
-    }
-    if (!statSync(directory, { throwIfNoEntry: false })?.isDirectory()) {
-      throw new HttpError(500, `Failed to create context: ${directory} is not a directory`);
-    }
-    const context = new Context(this.sandbox, language, directory);
+    const { user: home } = this.sandbox.homes;
+    const context = new Context(this.sandbox, language, findDirectory(this.sandbox, cwd) ?? home, cwd ?? home);
     this.#contexts.set(context.id, context);
     return context;
   }
@@ -315,8 +320,8 @@ export class Interpreter {
    * @returns {Record<string, string>}
    */
   #globals(exchange) {
-    const { envdAccessToken, environment } = this.sandbox;
-    return !envdAccessToken || exchange.header("x-access-token") === envdAccessToken ? environment : {};
+    const { daemon, environment } = this.sandbox;
+    return !daemon.token || exchange.header("x-access-token") === daemon.token ? environment : {};
   }
 }
 
@@ -331,6 +336,22 @@ function translate(event) {
   }
   if (event.type === "error") return event;
   return { type: event.type, text: event.text, timestamp: new Date().toISOString().replace("Z", "000+00:00") };
+}
+
+/**
+ * Where code of a context can run; undefined if it cannot there, and nobody says so: the directory is pasted into the
+ * first cell, which then fails unseen.
+ * @param {Sandbox} sandbox
+ * @param {string} [cwd]
+ */
+function findDirectory(sandbox, cwd = "") {
+  if (cwd.includes("'")) return undefined;
+  try {
+    const directory = resolvePath(sandbox, sandbox.homes.user, cwd);
+    return statSync(directory).isDirectory() ? directory : undefined;
+  } catch {
+    return undefined;
+  }
 }
 
 /** @param {string} language */

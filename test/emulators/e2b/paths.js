@@ -18,7 +18,8 @@ export class PathError extends Error {}
 export function findUser(sandbox, name) {
   if (!name) {
     if (!sandbox.atLeast("0.4.0")) throw new UserError("no user specified");
-    return { name: "user", home: sandbox.homes.user };
+    const { user } = sandbox.daemon;
+    return { name: user, home: sandbox.homes[user] };
   }
   if (!Object.hasOwn(sandbox.homes, name)) throw new UserError(`invalid username: '${name}'`);
   return { name, home: sandbox.homes[name] };

@@ -7,6 +7,7 @@ import { statSync } from "node:fs";
 import os from "node:os";
 import { ConnectError, boolField, bytesField, connectTimeout, omitZero, onlyMessage, stringField, uintField } from "./connect.js";
 import { PipeMaker } from "../fifo.js";
+import { goReason } from "../go.js";
 import { PathError, resolvePath } from "./paths.js";
 
 /** @typedef {import("./sandbox.js").Sandbox} Sandbox */
@@ -342,6 +343,7 @@ export class ProcessTable {
       const stdin = wantsStdin ? await maker.input() : undefined;
       if (stdin) made.push(stdin);
       if (this.sandbox.ended) throw new Error("the sandbox has ended");
+      if (!mayEnter(this.sandbox, user.name, cwd)) throw Object.assign(new Error(), { code: "EACCES" });
       const child = spawn("/bin/sh", ["-c", WRAPPER, "--", config.cmd, ...config.args], {
         cwd,
         env,
@@ -355,7 +357,9 @@ export class ProcessTable {
       return { running, pipes: { stdout: stdout.readable, stderr: stderr.readable } };
     } catch (error) {
       for (const { readable, writable } of made) (readable ?? writable)?.destroy();
-      throw new ConnectError("invalid_argument", `error starting process: ${error}`);
+      const command = [config.cmd, ...config.args].join(" ");
+      const reason = `fork/exec /bin/sh: ${goReason(error)}`;
+      throw new ConnectError("invalid_argument", `error starting process '${command}': ${reason}`);
     } finally {
       await PipeMaker.close(made.map(({ childFd }) => childFd));
     }
@@ -449,6 +453,7 @@ function readConfig(message) {
 }
 
 /**
+ * Only what is missing is noticed before the process is started.
  * @param {Sandbox} sandbox
  * @param {string} home
  * @param {string} given
@@ -461,9 +466,31 @@ function checkDirectory(sandbox, home, given) {
     if (error instanceof PathError) throw new ConnectError("invalid_argument", error.message);
     throw error;
   }
-  const stat = statSync(cwd, { throwIfNoEntry: false });
-  if (!stat?.isDirectory()) throw new ConnectError("invalid_argument", `cwd '${cwd}' does not exist`);
+  try {
+    statSync(cwd);
+  } catch (error) {
+    const { code } = /** @type {NodeJS.ErrnoException} */ (error);
+    if (code === "ENOENT") throw new ConnectError("invalid_argument", `cwd '${cwd}' does not exist`);
+  }
   return cwd;
+}
+
+/**
+ * Whether the user's rights would suffice; the emulator may run as a user who has all.
+ * @param {Sandbox} sandbox
+ * @param {string} user
+ * @param {string} cwd
+ */
+function mayEnter(sandbox, user, cwd) {
+  if (user === "root") return true;
+  const { root } = sandbox.homes;
+  if (cwd === root || cwd.startsWith(`${root}/`)) return false;
+  try {
+    const stat = statSync(cwd);
+    return !stat.isDirectory() || (stat.mode & 0o111) !== 0;
+  } catch {
+    return true;
+  }
 }
 
 /** @param {Exchange} exchange */

@@ -3,7 +3,7 @@
 // @ts-check
 import { randomBytes, randomInt } from "node:crypto";
 import { EventEmitter } from "node:events";
-import { mkdirSync, mkdtempSync, rmSync } from "node:fs";
+import { mkdirSync, mkdtempSync, rmSync, writeFileSync } from "node:fs";
 import os from "node:os";
 import path from "node:path";
 import { PipeMaker } from "../fifo.js";
@@ -50,10 +50,19 @@ import { Reaper, signalMarked } from "../processes.js";
  * @property {number[]} dialDelaysMs waits between the tries to reach a closed port
  * @property {number} executeKeepaliveMs
  * @property {boolean} interruptOnDisconnect whether /execute interrupts when its client has gone
+ * @property {number} pauseMs how long a pause is in flight
+ * @property {number} diskFreeBytes more than that cannot be uploaded into a file
  * @property {number} retainExitMs how long an exit code can still be asked for
  * @property {number | null} seed of what is random on the wire: blanks in JSON, cuts in envelopes; null:
  *   no cuts, for measurements
  */
+
+/** What the images' skeleton gives a new home. */
+const SKELETON = {
+  ".profile": '[ -n "$BASH_VERSION" ] && [ -f "$HOME/.bashrc" ] && . "$HOME/.bashrc"\n[ ! -d "$HOME/bin" ] || PATH="$HOME/bin:$PATH"\n',
+  ".bashrc": "case $- in *i*) ;; *) return ;; esac\nHISTCONTROL=ignoreboth\n",
+  ".bash_logout": '[ "$SHLVL" != 1 ] || clear_console -q 2> /dev/null\n',
+};
 
 const ALPHABET = "abcdefghijklmnopqrstuvwxyz0123456789";
 
@@ -85,6 +94,8 @@ export class Sandbox {
   startedAt = Date.now();
   endAt = 0;
   ended = false;
+  /** While a pause is in flight: resolves when it is done. @type {Promise<void> | undefined} */
+  pausing;
 
   /**
    * @param {SandboxSpec} spec
@@ -108,19 +119,37 @@ export class Sandbox {
     this.root = path.join(directory, this.id);
     /** @type {Record<string, string>} */
     this.homes = { user: path.join(this.root, "home", "user"), root: path.join(this.root, "root") };
-    for (const home of Object.values(this.homes)) mkdirSync(home, { recursive: true });
-    /** The environment of everything inside; the platform's own names win over the user's. */
-    this.environment = {
-      ...spec.template.envVars,
-      ...spec.envVars,
-      E2B_SANDBOX: "true",
-      E2B_SANDBOX_ID: this.id,
-      E2B_TEMPLATE_ID: spec.template.id,
-      E2B_EVENTS_ADDRESS: "http://192.0.2.1",
-    };
+    for (const home of Object.values(this.homes)) {
+      mkdirSync(home, { recursive: true });
+      for (const [name, text] of Object.entries(SKELETON)) writeFileSync(path.join(home, name), text);
+    }
     this.marker = `E2B_SANDBOX_ID=${this.id}`;
+    this.initDaemon();
     this.processes = new ProcessTable(this);
     this.interpreter = spec.template.interpreter ? new Interpreter(this) : undefined;
+  }
+
+  /**
+   * What the daemon has been told by the control plane since it was started.
+   * @type {{ token: string | undefined, user: "user" | "root", variables: Record<string, string> }}
+   */
+  daemon = { token: undefined, user: "root", variables: {} };
+
+  /** As the control plane calls it: by "POST /init", which nobody can reach from outside. */
+  initDaemon() {
+    const variables = { ...this.template.envVars, ...this.spec.envVars };
+    this.daemon = { token: this.envdAccessToken, user: "user", variables };
+  }
+
+  /** The environment of everything inside; the platform's own names win over the user's. */
+  get environment() {
+    return {
+      ...this.daemon.variables,
+      E2B_SANDBOX: "true",
+      E2B_SANDBOX_ID: this.id,
+      E2B_TEMPLATE_ID: this.template.id,
+      E2B_EVENTS_ADDRESS: "http://192.0.2.1",
+    };
   }
 
   /** @param {string} version */
@@ -200,7 +229,7 @@ export class Fleet extends EventEmitter {
 
   /** @param {Sandbox} sandbox */
   #expire(sandbox) {
-    if (sandbox.spec.autoPause) this.pause(sandbox, sandbox.spec.autoPauseMemory !== false);
+    if (sandbox.spec.autoPause) void this.pause(sandbox, sandbox.spec.autoPauseMemory !== false);
     else this.end(sandbox, "expired");
   }
 
@@ -222,16 +251,27 @@ export class Fleet extends EventEmitter {
   }
 
   /**
+   * From its first moment on, nothing finds the way to the sandbox any more.
    * @param {Sandbox} sandbox
    * @param {boolean} memory false: only the disk is kept
    */
-  pause(sandbox, memory) {
+  async pause(sandbox, memory) {
     sandbox.state = "paused";
     clearTimeout(this.#timers.get(sandbox.id));
     sandbox.dropExchanges();
     if (memory) signalMarked(sandbox.marker, "SIGSTOP");
     else this.#stopProcesses(sandbox);
     this.emit("paused", sandbox.id);
+    sandbox.pausing = new Promise((resolve) => setTimeout(resolve, this.settings.pauseMs).unref());
+    await sandbox.pausing;
+    sandbox.pausing = undefined;
+  }
+
+  /** The service manager starts the daemon again: it knows of nothing that it was told or had started. @param {Sandbox} sandbox */
+  restartDaemon(sandbox) {
+    sandbox.dropExchanges();
+    sandbox.processes.stop();
+    sandbox.daemon = { token: undefined, user: "root", variables: {} };
   }
 
   /**
@@ -267,7 +307,7 @@ export class Fleet extends EventEmitter {
   #stopProcesses(sandbox) {
     sandbox.processes.stop();
     sandbox.interpreter?.stop();
-    signalMarked(sandbox.marker, "SIGKILL");
+    signalMarked(sandbox.marker, "SIGKILL", sandbox.root);
   }
 
   close() {
