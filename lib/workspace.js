@@ -436,7 +436,8 @@ function checkRef(ref) {
  */
 async function insideWorkspace(root, target) {
   const base = await realpath(root);
-  const wanted = path.resolve(base, target);
+  // The workspace is the home of what runs in it.
+  const wanted = path.resolve(base, target.replace(/^~(?=\/|$)/, "."));
   // eslint-disable-next-line no-control-regex
   if (/[\0-\x1f]/.test(target) || !isInside(base, wanted)) throw pathTraversal(target);
   let existing = wanted;

@@ -196,7 +196,7 @@ typedef struct sbx_exec_spec {
   sbx_language language; /* CODE */
   const sbx_slice *argv; /* ARGV: at least one item, no NUL */
   size_t argc;
-  sbx_slice cwd;          /* relative to the base directory; empty: the base directory */
+  sbx_slice cwd;          /* a path as below; empty: the base directory */
   const sbx_env_var *env; /* added to the sandbox's own environment */
   size_t env_count;
   sbx_slice stdin_bytes; /* empty: /dev/null */
@@ -261,6 +261,10 @@ typedef void (*sbx_output_cb)(void *arg, sbx_stream stream, sbx_slice bytes);
 /* Runs one command. `on_output` may be NULL. */
 int sbx_sandbox_exec(sbx_sandbox *sb, const sbx_exec_spec *spec, sbx_output_cb on_output,
                      sbx_exec_cb cb, void *arg, sbx_call **out, sbx_err *err);
+
+/* Paths, that of a working directory included: relative to the base directory, absolute, or "~" and
+ * "~/x" for the home of the sandbox's user. "~other" is SBX_EINVAL; write "./~other" for such a
+ * name. */
 
 /* Creates or replaces a file, with its parent directories. */
 int sbx_sandbox_write(sbx_sandbox *sb, sbx_slice path, sbx_slice bytes, sbx_done_cb cb, void *arg,

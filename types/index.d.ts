@@ -142,8 +142,9 @@ export interface SandboxReadOptions extends SandboxCallOptions {
 /**
  * The port: any object with these seven members can be given to SandboxToolkit and SandboxAgent.
  *
- * Relative file paths, `run` and `shell` share one directory. Each call runs in a new process there:
- * files stay, a changed directory and variables do not.
+ * Relative file paths, `run` and `shell` share one directory. `~` and `~/x` are the home of the sandbox's
+ * user, in every path and `cwd`. Each call runs in a new process: files stay, a changed directory and
+ * variables do not.
  */
 export interface CloudSandbox {
   readonly providerId: string;

@@ -20,11 +20,29 @@ static int check_no_nul(sbx_slice text, int code, const char *what, const char *
                      sbx_slice_find(text, '\0'), instead);
 }
 
+/* "~" and "~/x" are the home of the sandbox's user, which the provider knows. Another user's home
+ * is none of ours, and a folder named "~other" is hardly ever meant. */
+static int check_home(sbx_slice path, sbx_err *err) {
+  if (path.len < 2 || path.ptr[0] != '~' || path.ptr[1] == '/')
+    return SBX_OK;
+  if (path.len > SHOWN_NAME_MAX)
+    path.len = SHOWN_NAME_MAX;
+  sbx_err_set(err, SBX_EINVAL, "only \"~\" and \"~/...\" are a home directory, not \"");
+  sbx_err_append_remote(err, path);
+  sbx_err_append(err, "\"; for a name that begins with ~ write \"./~...\"");
+  return SBX_EINVAL;
+}
+
+static int check_file_name(sbx_slice path, const char *what, sbx_err *err) {
+  int rc = check_no_nul(path, SBX_EPATH, what, "a file name cannot hold one", err);
+  return rc == SBX_OK ? check_home(path, err) : rc;
+}
+
 int sbx__check_path(sbx_slice path, sbx_err *err) {
   if (path.len == 0)
     return sbx_err_set(err, SBX_EINVAL,
                        "the path is empty; give the name of a file, such as \"out.txt\"");
-  return check_no_nul(path, SBX_EPATH, "the path", "a file name cannot hold one", err);
+  return check_file_name(path, "the path", err);
 }
 
 /* ---- the parts of an exec ---- */
@@ -111,8 +129,7 @@ int sbx__check_spec(const sbx_exec_spec *spec, uint32_t caps, sbx_err *err) {
   if (rc == SBX_OK)
     rc = check_limits(spec, err);
   if (rc == SBX_OK)
-    rc = check_no_nul(spec->cwd, SBX_EPATH, "the working directory", "a file name cannot hold one",
-                      err);
+    rc = check_file_name(spec->cwd, "the working directory", err);
   if (rc == SBX_OK)
     rc = sbx__check_shell(spec->shell, err);
   if (rc != SBX_OK)

@@ -67,7 +67,7 @@ for (const provider of providers) {
         "\u00e9",
         "back\\slash",
         "#",
-        "~",
+        "./~",
       ];
       if (!facts.refusesControlCharacters) names.push("x\ny");
       for (const [index, name] of names.entries()) {

@@ -51,6 +51,8 @@ const local = {
     onThisMachine: true,
     // Names with control characters are refused by rule; elsewhere they are names like any other.
     refusesControlCharacters: true,
+    // `~` in a path is the home of the sandbox's user.
+    knowsHome: false,
     // A write takes the file's place in one step; elsewhere the daemon empties it and fills it.
     replacesFilesAtOnce: true,
   },
@@ -89,6 +91,7 @@ async function e2b(name, tls) {
       listsFiles: true,
       onThisMachine: false,
       refusesControlCharacters: false,
+      knowsHome: false,
       replacesFilesAtOnce: false,
     },
     world(t) {

@@ -55,6 +55,7 @@ static const struct refusal {
     {{.kind = SBX_EXEC_ARGV, .argv = no_program, .argc = 1}, SBX_EINVAL, "has no program"},
     {{.kind = SBX_EXEC_ARGV, .argv = nul_argument, .argc = 2}, SBX_EINVAL, "argument 1 has a NUL"},
     {{.cwd = SLICE("a\0b")}, SBX_EPATH, "the working directory has a NUL"},
+    {{.cwd = SLICE("~root/x")}, SBX_EINVAL, "not \"~root/x\"; for a name that begins with ~"},
     {{.env = shell_name, .env_count = 1}, SBX_EINVAL, "\"A;touch pwned;B\"; use letters"},
     {{.env = equals_name, .env_count = 1}, SBX_EINVAL, "\"A=B\""},
     {{.env = empty_name, .env_count = 1}, SBX_EINVAL, "\"\"; use letters"},
