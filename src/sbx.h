@@ -300,8 +300,8 @@ typedef enum sbx_control {
   SBX_RESUME,       /* goes on after a pause, for `seconds` (0: the lifetime of the options) */
 } sbx_control;
 
-/* Changes the life of a sandbox. A pause ends the commands that run at that moment; until the
- * resume every other call fails with SBX_ECONFLICT. */
+/* Changes the life of a sandbox. Calls that run when a pause begins may fail with SBX_ECONFLICT,
+ * and so does every call from then on until the resume; the sandbox is not lost. */
 int sbx_sandbox_control(sbx_sandbox *sb, sbx_control control, uint64_t seconds, sbx_done_cb cb,
                         void *arg, sbx_call **out, sbx_err *err);
 

@@ -608,7 +608,10 @@ export class E2BSandbox extends NativeSandbox {
   run(code: string, options?: E2BRunOptions): Promise<SandboxRunResult & { exitCode: number }>;
   /** The sandbox now ends that many whole seconds from now, 1 to 86400. */
   setLifetime(seconds: number, options?: SandboxCallOptions): Promise<void>;
-  /** Keeps files and memory, and ends what runs; every call rejects with ERR_SANDBOX_CONFLICT until resume(). */
+  /**
+   * Keeps files and memory. From its beginning until resume() calls reject with ERR_SANDBOX_CONFLICT, also
+   * those that run when it begins.
+   */
   pause(options?: SandboxCallOptions): Promise<void>;
   /** Goes on after a pause, for a new lifetime: default `lifetimeSeconds`. */
   resume(options?: { lifetimeSeconds?: number | undefined; signal?: CallSignal | undefined }): Promise<void>;

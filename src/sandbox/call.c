@@ -137,11 +137,24 @@ bool sbx__sandbox_is_open(const sbx_sandbox *sb) {
   return sb->place != NULL && sb->place->state == SBX__PLACE_OPEN;
 }
 
+static void refuse_paused(sbx_call *call) {
+  sbx_err err;
+  sbx_err_set(&err, SBX_ECONFLICT,
+              "the sandbox is being paused, and nothing was sent; call resume() first");
+  sbx__call_finish(call, &err);
+}
+
 static void run(sbx_call *call) {
+  sbx__place *place = call->sb->place;
+  if (place->pausing) {
+    refuse_paused(call);
+    return;
+  }
   call->state = SBX__CALL_RUNS;
-  call->place = call->sb->place;
-  call->place->uses++;
-  call->reopens = call->place->reopens;
+  call->place = place;
+  place->uses++;
+  call->reopens = place->reopens;
+  call->pauses = place->pauses;
   call->kind->run(call);
 }
 
@@ -204,6 +217,27 @@ static void finish_as_it_is(sbx_call *call) {
   sbx__call_finish(call, &call->cause);
 }
 
+/* What a sandbox looks like that is being paused: broken streams, nobody there. It has all it had.
+ */
+static bool was_paused_meanwhile(const sbx_call *call) {
+  return call->pauses != call->place->pauses && call->place->state != SBX__PLACE_GONE;
+}
+
+static void finish_paused(sbx_call *call) {
+  const char *effects = effects_of(call);
+  sbx_err err;
+  if (call->cause.code == SBX_OK) {
+    sbx__call_finish(call, NULL);
+    return;
+  }
+  sbx_err_set(&err, SBX_ECONFLICT, "the sandbox was paused while this call ran; ");
+  if (effects != NULL)
+    sbx_err_append(&err, "%s; ", effects);
+  sbx_err_append(&err, "call resume() first (%s)", call->cause.message);
+  err.status = call->cause.status;
+  sbx__call_finish(call, &err);
+}
+
 /* Once, and only where nothing of it was done. */
 static bool may_begin_again(const sbx_call *call) {
   return call->cause.no_effect && !call->may_have_run && !call->begun_again && !call->torn_down &&
@@ -248,7 +282,9 @@ static void on_probed(sbx_op *op, void *arg) {
   sbx_call *call = arg;
   call->probe = NULL;
   bool answered = op->err.code == SBX_OK;
-  if ((answered && call->liveness == SBX_GONE) || call->place->state == SBX__PLACE_GONE)
+  if (was_paused_meanwhile(call))
+    finish_paused(call);
+  else if ((answered && call->liveness == SBX_GONE) || call->place->state == SBX__PLACE_GONE)
     finish_lost(call);
   else if (answered && call->liveness == SBX_HALTED)
     finish_halted(call);
@@ -262,6 +298,10 @@ void sbx__call_probe(sbx_call *call) {
   sbx_sandbox *sb = call->sb;
   if (call->place->state == SBX__PLACE_GONE) {
     finish_lost(call);
+    return;
+  }
+  if (was_paused_meanwhile(call)) {
+    finish_paused(call);
     return;
   }
   call->liveness = SBX_LIVENESS_UNKNOWN;
@@ -279,7 +319,10 @@ bool sbx__is_doubtful(int code) {
 }
 
 void sbx__call_fail(sbx_call *call) {
-  if (call->cause.code == SBX_ELOST)
+  bool lost = call->cause.code == SBX_ELOST;
+  if (was_paused_meanwhile(call) && (lost || sbx__is_doubtful(call->cause.code)))
+    finish_paused(call);
+  else if (lost)
     finish_lost(call);
   else if (call->place->state == SBX__PLACE_GONE || sbx__is_doubtful(call->cause.code) ||
            call->cause.code == SBX_EAUTH) /* some refuse a good key once the sandbox is gone */

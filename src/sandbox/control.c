@@ -17,8 +17,34 @@ static control_call *control_of(sbx_call *call) {
   return (control_call *)(void *)call;
 }
 
+/* A pause that fails may have come to pass all the same, unless its refusal is clear. */
+static void on_pause_done(sbx_op *op, void *arg) {
+  sbx_call *call = arg;
+  bool refused = op->err.code != SBX_OK && op->err.code != SBX_ECANCELED &&
+                 op->err.code != SBX_ECLOSED && !sbx__is_doubtful(op->err.code);
+  call->place->pausing = false;
+  if (refused)
+    call->pauses = --call->place->pauses;
+  sbx__call_child_done(op, arg);
+}
+
+/* Some answer a pause late, and have taken the sandbox out of their routing long before. */
+static void run_pause(sbx_call *call) {
+  sbx_op *child =
+      call->sb->provider->control(call->place->session, SBX_PAUSE, 0, on_pause_done, call);
+  if (child != NULL) {
+    call->place->pausing = true;
+    call->pauses = ++call->place->pauses;
+  }
+  sbx__call_await(call, child, call->sb->delete_timeout_ms);
+}
+
 static void run_control(sbx_call *call) {
   control_call *control = control_of(call);
+  if (control->control == SBX_PAUSE) {
+    run_pause(call);
+    return;
+  }
   sbx_op *child = call->sb->provider->control(call->place->session, control->control,
                                               control->seconds, sbx__call_child_done, call);
   sbx__call_await(call, child, call->sb->delete_timeout_ms);

@@ -85,6 +85,8 @@ struct sbx__place {
   sbx_timer retry; /* until the next open, after one that changed nothing */
   unsigned retries;
   unsigned reopens; /* how often; its files are not given up when it cannot be opened again */
+  bool pausing;     /* the provider's pause is in flight: nothing else is sent */
+  unsigned pauses;  /* begun, and not certainly without effect */
   sbx_task end;     /* frees it outside of the provider's callbacks */
   bool ending;
   sbx_err err; /* why it could not be deleted */
@@ -145,6 +147,7 @@ struct sbx_call {
   bool may_have_run;    /* goes into the error */
   sbx__place *place;    /* where it runs */
   unsigned reopens;     /* of the place, when it began to run */
+  unsigned pauses;      /* the same */
   sbx_op *child;        /* the provider's op that does the work */
   sbx_op *probe;
   sbx_liveness liveness;

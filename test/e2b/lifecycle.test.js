@@ -328,7 +328,38 @@ describe("pause and resume", { concurrency: 8 }, () => {
     assert.deepEqual(existing(), []);
   });
 
-  test("a command that runs at the pause ends as a broken connection, not as lost", async (t) => {
+  test("C192 a call during a pause is refused, nothing is lost, and nothing new is made", async (t) => {
+    const { engine, existing, make } = await open(t);
+    const sandbox = make();
+    await sandbox.writeFile("f", "kept");
+    const { sandboxId } = sandbox;
+    let said;
+    const heard = new Promise((resolve) => (said = resolve));
+    const running = rejection(sandbox.exec({ command: "echo a; sleep 300", onStdout: said }));
+    await heard;
+    const hold = engine.gate();
+    engine.fault("POST /sandboxes/{id}/pause", { hold });
+    const paused = sandbox.pause();
+    await hold.arrived();
+    const errors = await Promise.all([
+      running,
+      ...[() => sandbox.shell("true"), () => sandbox.readFile("f"), () => sandbox.writeFile("f", "x")].map((call) => rejection(call())),
+    ]);
+    for (const error of errors) {
+      assert.equal(error.code, "ERR_SANDBOX_CONFLICT");
+      assert.match(error.message, /paus.*resume/);
+    }
+    assert.deepEqual(errors.map((error) => error.mayHaveRun), [true, false, false, false]);
+    hold.open();
+    await paused;
+    assert.equal((await rejection(sandbox.shell("true"))).code, "ERR_SANDBOX_CONFLICT");
+    await sandbox.resume();
+    assert.equal(await sandbox.readFile("f"), "kept");
+    assert.equal(sandbox.sandboxId, sandboxId);
+    assert.deepEqual(existing(), [sandboxId]);
+  });
+
+  test("a command that runs at the pause is told as that, not as lost", async (t) => {
     const { make } = await open(t);
     const sandbox = make();
     await sandbox.start();
@@ -338,7 +369,7 @@ describe("pause and resume", { concurrency: 8 }, () => {
     await heard;
     await sandbox.pause();
     const error = await failed;
-    assert.deepEqual([error.code, error.mayHaveRun], ["ERR_SANDBOX_NETWORK", true]);
+    assert.deepEqual([error.code, error.mayHaveRun], ["ERR_SANDBOX_CONFLICT", true]);
   });
 
   test("a pause can be aborted before it is sent", async (t) => {

@@ -115,6 +115,11 @@ describe("clones", { concurrency: 4 }, () => {
     assert.equal(await agent.readFile("file"), "content\n");
   });
 
+  test("C165 below the home, which is the workspace", async (t) => {
+    const agent = await start(t, { workspace: { gitClones: [{ repo: plain(t), path: "~/r" }] } });
+    assert.equal(await agent.readFile("r/file"), "content\n");
+  });
+
   test("a bad ref is refused before anything is made", async (t) => {
     const dir = tempDir(t);
     const { stdout, stderr } = await runNode(
