@@ -53,7 +53,7 @@
       "conditions": [
         ["OS=='linux'", {
           "ldflags": [
-            "-Wl,-z,relro,-z,now", "-Wl,--exclude-libs,ALL", "-Wl,-Bsymbolic", "-Wl,--gc-sections"
+            "-Wl,-rpath,'$$ORIGIN'", "-Wl,-z,relro,-z,now", "-Wl,--exclude-libs,ALL", "-Wl,-Bsymbolic", "-Wl,--gc-sections"
           ],
           "libraries": ["-ldl"]
         }]

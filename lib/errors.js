@@ -176,11 +176,21 @@ export function lazily(name, load) {
       const passing = tooManyFiles(error);
       if (!passing) throw error;
       failures += 1;
-      const { href } = new URL(`${name}?${failures}`, import.meta.url);
-      load = () => import(href);
+      const address = again(name, failures);
+      load = () => import(address);
       throw passing;
     }
   };
+}
+
+/**
+ * A function, because tracers of imports take a literal address for a file of that name.
+ *
+ * @param {string} name of a module of this folder
+ * @param {number} times
+ */
+function again(name, times) {
+  return new URL(`${name}?${times}`, import.meta.url).href;
 }
 
 /**

@@ -1,12 +1,10 @@
 // LocalSandbox: commands on this computer, with the privileges of this process.
 import { SandboxError } from "./errors.js";
-import { guardPath } from "./native.js";
+import { guardPath, ownFile } from "./native.js";
 import {
   checkBoolean, checkEnvNames, checkEnvObject, checkNames, checkNumber, checkString, checkWord, invalid,
 } from "./options.js";
 import { CALL_ONLY, COMMON_OPTIONS, NativeSandbox } from "./sandbox.js";
-
-const { fileURLToPath } = process.getBuiltinModule("node:url");
 
 /** @import { LocalSandboxOptions } from "../types/index.js" */
 
@@ -14,8 +12,6 @@ const LOCAL_OPTIONS = Object.freeze([
   ...COMMON_OPTIONS,
   "workspace", "tempDir", "env", "inheritEnv", "killGraceSeconds", "nodePath", "isolation", "trusted",
 ]);
-
-const NODE_GLOBALS = fileURLToPath(new URL("./node-globals.cjs", import.meta.url));
 
 /** As the core's. */
 const DEFAULT_PATH = "/usr/local/bin:/usr/bin:/bin";
@@ -47,16 +43,31 @@ export class LocalSandbox extends NativeSandbox {
  *
  * @param {Record<string, any>} options names checked
  */
-function ownOptions({ workspace, tempDir, env = {}, inheritEnv = [], killGraceSeconds = 2, nodePath = process.execPath }) {
+function ownOptions({ workspace, tempDir, env = {}, inheritEnv = [], killGraceSeconds = 2, nodePath }) {
   return {
     guardPath: guardPath(),
-    nodePath: checkAbsolute(nodePath, "nodePath"),
-    nodeArgs: ["--require", NODE_GLOBALS],
+    ...nodeProgram(nodePath),
     killGraceMs: Math.round(checkNumber(killGraceSeconds, "killGraceSeconds", 0, 3) * 1000),
     ...(workspace !== undefined && { workspace: checkAbsolute(workspace, "workspace") }),
     ...(tempDir !== undefined && { tempDir: checkAbsolute(tempDir, "tempDir") }),
     ...variables(checkEnvNames(inheritEnv, "inheritEnv"), checkEnvObject(env)),
   };
+}
+
+/**
+ * What runs JavaScript code: the user's program, else the one that runs this. In an app that has Node inside
+ * it the latter is the app, which must not be started once more: Electron's is Node when it is told so; of
+ * another one nothing is known, and the `node` of the command's PATH is used.
+ *
+ * @param {string | undefined} nodePath
+ */
+function nodeProgram(nodePath) {
+  const nodeArgs = ["--require", ownFile(import.meta.url && new URL("./node-globals.cjs", import.meta.url))];
+  if (nodePath !== undefined) return { nodePath: checkAbsolute(nodePath, "nodePath"), nodeArgs };
+  const { execPath, versions } = process;
+  if (versions.electron) return { nodePath: "/usr/bin/env", nodeArgs: ["ELECTRON_RUN_AS_NODE=1", execPath, ...nodeArgs] };
+  const isApp = "nw" in versions || "pkg" in process || process.getBuiltinModule("node:sea")?.isSea();
+  return { nodePath: isApp ? "node" : execPath, nodeArgs };
 }
 
 /**

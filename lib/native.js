@@ -1,6 +1,7 @@
 // Finds and loads the native addon, at the first construction of a sandbox and never at import.
 import { SandboxError, tooManyFiles } from "./errors.js";
 
+const { accessSync, chmodSync, constants } = process.getBuiltinModule("node:fs");
 const { fileURLToPath } = process.getBuiltinModule("node:url");
 
 /**
@@ -75,23 +76,68 @@ export function native() {
   return loaded;
 }
 
-/** Path of the helper program that the local provider starts its commands with. */
+/** @type {string | undefined} */
+let guard;
+
+/**
+ * Path of the helper program that the local provider starts its commands with.
+ *
+ * @throws {SandboxError} ERR_SANDBOX_MISSING_BINARY
+ */
 export function guardPath() {
-  return fileURLToPath(new URL("../build/Release/sbx_guard", import.meta.url));
+  guard ??= executable(ownFile(import.meta.url && new URL("../build/Release/sbx_guard", import.meta.url)));
+  return guard;
+}
+
+/**
+ * Path of a file of this package. Its URL is made where it is asked for, of a literal path, since tracers
+ * of imports understand no more; in a bundle of CommonJS there is none.
+ *
+ * @param {URL | "" | undefined} url
+ * @throws {SandboxError} ERR_SANDBOX_MISSING_BINARY
+ */
+export function ownFile(url) {
+  if (url) return fileURLToPath(url);
+  throw missingBinary(new Error("this is a bundle in one CommonJS file, which does not know where the package's own files are; see 3."));
+}
+
+/**
+ * The program, which may have lost its execute bit on its way here: archives and bundlers copy without.
+ *
+ * @param {string} file
+ */
+function executable(file) {
+  try {
+    accessSync(file, constants.X_OK);
+  } catch (error) {
+    if (/** @type {NodeJS.ErrnoException} */ (error).code === "ENOENT") {
+      throw missingBinary(new Error(`the helper program ${file} is not there`));
+    }
+    try {
+      chmodSync(file, 0o755);
+      accessSync(file, constants.X_OK);
+    } catch (cause) {
+      throw new SandboxError(
+        `cloudsandbox: its helper program may not be executed. Run: chmod +x ${file}   (a file system that is mounted noexec does not allow it either)`,
+        { code: "ERR_SANDBOX_MISSING_BINARY", cause },
+      );
+    }
+  }
+  return file;
 }
 
 /** @returns {NativeModule} */
 function load() {
   checkRuntime();
-  const require = process.getBuiltinModule("node:module").createRequire(import.meta.url);
   /** @type {NativeModule} */
   let module;
   /** @type {string} */
   let version;
+  const binary = ownFile(import.meta.url && new URL("../build/Release/cloudsandbox.node", import.meta.url));
   try {
-    // Literal paths, so that bundlers see them.
+    const require = process.getBuiltinModule("node:module").createRequire(import.meta.url);
     ({ version } = require("../package.json"));
-    module = require("../build/Release/cloudsandbox.node");
+    module = require(binary);
   } catch (error) {
     throw tooManyFiles(error) ?? missingBinary(/** @type {NodeJS.ErrnoException} */ (error));
   }
@@ -129,7 +175,8 @@ function missingBinary(cause) {
       "   macOS           xcode-select --install && brew install pkgconf cjson\n" +
       "2. Run: npm rebuild cloudsandbox   (in a clone of its repository: npm ci)\n" +
       "   If npm was told to ignore install scripts, add --ignore-scripts=false.\n" +
-      "3. With a bundler, mark cloudsandbox as external, so that its files stay together.",
+      "3. With a bundler, mark cloudsandbox as external (esbuild: --external:cloudsandbox), and deploy it with its\n" +
+      "   folder in node_modules, so that its files stay together.",
     { code: "ERR_SANDBOX_MISSING_BINARY", cause },
   );
 }

@@ -2,8 +2,11 @@
 //
 // node-gyp downloads Node's headers when it is not told where they are; they usually stand beside
 // the node binary already, so that folder is passed and the build needs no network.
+//
+// What was linked besides the C and C++ libraries is copied beside the binary, which looks there first: so the
+// package runs where it is copied to, also in an image where nobody has installed cJSON.
 import { spawnSync } from "node:child_process";
-import { existsSync } from "node:fs";
+import { copyFileSync, existsSync, readdirSync, rmSync } from "node:fs";
 import { createRequire } from "node:module";
 import path from "node:path";
 
@@ -30,6 +33,19 @@ function findNodeGyp() {
 function fail(message) {
   console.error(`cloudsandbox: ${message}`);
   process.exit(1);
+}
+
+/** The libraries that every image with Node.js has, by the names of glibc and of musl. */
+const EVERYWHERE = /^(libc|libm|libdl|libpthread|librt|libstdc\+\+|libgcc_s|ld-.*|ld-linux.*|linux-vdso|libc\.musl-.*)\.so/;
+
+/** Copies what the binary needs of others into its folder. */
+function copyLibraries() {
+  const folder = path.join(root, "build/Release");
+  for (const name of readdirSync(folder)) if (/\.so(\.|$)/.test(name)) rmSync(path.join(folder, name));
+  const listed = spawnSync("ldd", [path.join(folder, "cloudsandbox.node")], { encoding: "utf8", env: { ...process.env, LC_ALL: "C" } });
+  for (const [, name, file] of (listed.stdout ?? "").matchAll(/^\s*(\S+) => (\/\S+)/gm)) {
+    if (!EVERYWHERE.test(name)) copyFileSync(file, path.join(folder, name));
+  }
 }
 
 const nodeGyp =
@@ -65,3 +81,4 @@ if (result?.status !== 0) {
       "then run npm install again",
   );
 }
+if (process.platform === "linux") copyLibraries();

@@ -1,7 +1,7 @@
 // The package from outside: entry points, import and require, what importing does, bundling, types.
 import assert from "node:assert/strict";
 import { spawnSync } from "node:child_process";
-import { copyFileSync, existsSync, mkdirSync, readFileSync, symlinkSync, writeFileSync } from "node:fs";
+import { chmodSync, copyFileSync, existsSync, mkdirSync, readFileSync, readdirSync, rmSync, symlinkSync, writeFileSync } from "node:fs";
 import { createRequire } from "node:module";
 import path from "node:path";
 import { describe, test } from "node:test";
@@ -10,7 +10,7 @@ import * as root from "cloudsandbox";
 import * as toolkits from "cloudsandbox/toolkits";
 import { build } from "esbuild";
 
-import { ROOT, runNode } from "../support/node.js";
+import { ROOT, copyPackage, runNode } from "../support/node.js";
 import { tempDir } from "../support/temp.js";
 
 const manifest = JSON.parse(readFileSync(path.join(ROOT, "package.json"), "utf8"));
@@ -166,7 +166,95 @@ describe("bundling", () => {
   });
 });
 
+describe("C173 bundled into one CommonJS file", () => {
+  const source = `import { E2BSandbox, LocalSandbox, SandboxToolkit } from "cloudsandbox";
+    console.log("loaded");
+    const none = async () => {};
+    const own = { providerId: "own", start: none, run: none, shell: none, writeFile: none, readFile: none, close: none };
+    console.log(new SandboxToolkit(own).getTools()[0].name);
+    for (const make of [() => new E2BSandbox({ apiKey: "k" }), () => new LocalSandbox({ trusted: true })]) {
+      try { make(); } catch (error) { console.log(error.code, error.message.replace(/\\s+/g, " ")); }
+    }`;
+
+  for (const minify of [false, true]) {
+    test(`C173 it loads; what needs the binary says how to keep the package external${minify ? ", minified" : ""}`, async (t) => {
+      const project = tempDir(t);
+      mkdirSync(path.join(project, "node_modules"));
+      symlinkSync(ROOT, path.join(project, "node_modules/cloudsandbox"));
+      writeFileSync(path.join(project, "main.js"), source);
+      const outfile = path.join(project, "out.cjs");
+      await build({ absWorkingDir: project, entryPoints: ["main.js"], outfile, bundle: true, platform: "node", format: "cjs", logLevel: "silent", minify });
+      const run = spawnSync(process.execPath, [outfile], { encoding: "utf8" });
+      assert.equal(run.stderr, "");
+      const [loaded, tool, ...refused] = run.stdout.trim().split("\n");
+      assert.deepEqual([loaded, tool, refused.length], ["loaded", "sandbox_own_run", 2]);
+      for (const words of refused) {
+        assert.match(words, /^ERR_SANDBOX_MISSING_BINARY cloudsandbox: the native part cannot be loaded/);
+        assert.match(words, /Reason: this is a bundle in one CommonJS file/);
+        assert.match(words, /mark cloudsandbox as external \(esbuild: --external:cloudsandbox\)/);
+      }
+    });
+  }
+});
+
+describe("the native part", () => {
+  const folder = path.join(ROOT, "build/Release");
+
+  test("C160 what it is linked with stands beside it, or in every image that has Node.js", { skip: process.platform !== "linux" }, () => {
+    for (const file of readdirSync(folder).filter((name) => /\.node$|^sbx_guard$|\.so(\.|$)/.test(name))) {
+      const { stdout } = spawnSync("ldd", [path.join(folder, file)], { encoding: "utf8" });
+      const elsewhere = [...stdout.matchAll(/^\s*(\S+) => (\S+)/gm)].filter(([, , found]) => path.dirname(found) !== folder);
+      for (const [, name] of elsewhere) {
+        assert.match(name, /^(libc|libm|libdl|libpthread|librt|libstdc\+\+|libgcc_s|ld-linux|ld-musl|libc\.musl|lib[atu]b?san)[-.\w]*/, `${file} needs ${name}`);
+        assert.doesNotMatch(name, /cjson|curl/);
+      }
+    }
+  });
+
+  const program = `import { LocalSandbox } from "cloudsandbox";
+    try {
+      const sandbox = new LocalSandbox({ trusted: true });
+      console.log(JSON.stringify(await sandbox.shell("echo ran")));
+      await sandbox.close();
+    } catch (error) { console.log(error.code, error.message); }`;
+
+  test("C180 a helper program that has lost its execute bit gets it back", async (t) => {
+    const cwd = copyPackage(t);
+    chmodSync(path.join(cwd, "build/Release/sbx_guard"), 0o644);
+    const { stdout, stderr } = await runNode(program, { cwd });
+    assert.equal(stderr, "");
+    assert.equal(stdout, '{"output":"ran\\n","exitCode":0}\n');
+  });
+
+  test("C180 where that is not allowed, one sentence says what to do", async (t) => {
+    const cwd = copyPackage(t);
+    const guard = path.join(cwd, "build/Release/sbx_guard");
+    chmodSync(guard, 0o644);
+    const refusing = `process.getBuiltinModule("node:fs").chmodSync = () => { throw new Error("EPERM"); };`;
+    const { stdout } = await runNode(program.replace(/^import .*$/m, `${refusing} const { LocalSandbox } = await import("cloudsandbox");`), { cwd });
+    assert.match(stdout, /^ERR_SANDBOX_MISSING_BINARY cloudsandbox: its helper program may not be executed\. Run: chmod \+x \//);
+    assert.ok(stdout.includes(guard));
+    rmSync(guard);
+    assert.match((await runNode(program, { cwd })).stdout, /^ERR_SANDBOX_MISSING_BINARY .*\nReason: the helper program \S+sbx_guard is not there\n/);
+  });
+});
+
 describe("types", { concurrency: 1 }, () => {
+  test("C174 every sub-path has types under the old resolution (node10)", (t) => {
+    const project = tempDir(t);
+    for (const file of ["main.ts", "tsconfig.json"]) copyFileSync(path.join(ROOT, "test/types/node10", file), path.join(project, file));
+    // A package does not see itself there.
+    mkdirSync(path.join(project, "node_modules"));
+    symlinkSync(ROOT, path.join(project, "node_modules/cloudsandbox"));
+    const subPaths = Object.keys(manifest.exports).filter((name) => name !== "." && !name.endsWith(".json"));
+    const source = readFileSync(path.join(project, "main.ts"), "utf8");
+    for (const name of subPaths) assert.ok(source.includes(`"cloudsandbox${name.slice(1)}"`), name);
+    const tsc = path.join(ROOT, "node_modules/typescript/bin/tsc");
+    const run = spawnSync(process.execPath, [tsc, "-p", project], { encoding: "utf8" });
+    assert.equal(run.stdout + run.stderr, "");
+    assert.equal(run.status, 0);
+  });
+
   // "plain" has neither Node's types nor the DOM's, and a CommonJS file.
   for (const compiler of ["typescript", "typescript-7"]) {
     for (const project of ["node16", "bundler", "plain"]) {

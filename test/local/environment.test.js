@@ -1,7 +1,7 @@
 // What a local command finds around it: variables, programs, terminal.
 import assert from "node:assert/strict";
 import { execFile } from "node:child_process";
-import { symlinkSync } from "node:fs";
+import { symlinkSync, writeFileSync } from "node:fs";
 import path from "node:path";
 import { describe, test } from "node:test";
 import { promisify } from "node:util";
@@ -197,5 +197,43 @@ describe("environment", { concurrency: 4 }, () => {
     const { output } = await open(t).shell("ls /proc/self/fd", { env: tracked.env });
     // 0, 1, 2 and the one that lists the folder.
     assert.deepEqual(output.trim().split("\n"), ["0", "1", "2", "3"]);
+  });
+});
+
+describe("C158 a host that is no Node.js itself", () => {
+  /** A program that starts an app, unless it is told to be Node.js. */
+  function app(t) {
+    const file = path.join(tempDir(t), "app");
+    writeFileSync(file, `#!/bin/sh\nif [ "$ELECTRON_RUN_AS_NODE" = 1 ]; then exec ${process.execPath} "$@"; fi\necho the app was started\n`, { mode: 0o755 });
+    return file;
+  }
+  const program = (execPath, version) => `
+    Object.defineProperty(process, "execPath", { value: ${JSON.stringify(execPath)} });
+    Object.defineProperty(process, "versions", { value: { ...process.versions, ${version} } });
+    const { LocalSandbox } = await import("cloudsandbox");
+    const sandbox = new LocalSandbox({ trusted: true });
+    const results = [await sandbox.run("console.log(6 * 7)", { language: "node" }), await sandbox.exec({ code: "console.log(1)", language: "node" }),
+      await sandbox.shell("echo \${ELECTRON_RUN_AS_NODE-none}"), await sandbox.run("import os; print('ELECTRON_RUN_AS_NODE' in os.environ)")];
+    console.log(JSON.stringify(results.map(({ output, exitCode }) => [output, exitCode])));
+    await sandbox.close();`;
+
+  test("C158 Electron: code runs, told so by a variable that no other command gets", async (t) => {
+    const { stdout, stderr } = await runNode(program(app(t), 'electron: "41.0.0"'));
+    assert.equal(stderr, "");
+    assert.deepEqual(JSON.parse(stdout), [["42\n", 0], ["1\n", 0], ["none\n", 0], ["False\n", 0]]);
+  });
+
+  test("C158 another one: the node of the command's PATH", async (t) => {
+    const { stdout, stderr } = await runNode(program(app(t), 'nw: "0.100.0"'));
+    assert.equal(stderr, "");
+    assert.deepEqual(JSON.parse(stdout).slice(0, 2), [["42\n", 0], ["1\n", 0]]);
+    const without = await runNode(program(app(t), 'nw: "0.100.0"').replace("trusted: true", 'trusted: true, env: { PATH: "/nowhere" }'));
+    const [[output, exitCode]] = JSON.parse(without.stdout);
+    assert.deepEqual([exitCode, /node/.test(output)], [127, true]);
+  });
+
+  test("C158 a `nodePath` of the user's counts everywhere", async (t) => {
+    const source = program(app(t), 'electron: "41.0.0"').replace("trusted: true", `trusted: true, nodePath: ${JSON.stringify(process.execPath)}`);
+    assert.deepEqual(JSON.parse((await runNode(source)).stdout)[0], ["42\n", 0]);
   });
 });

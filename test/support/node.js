@@ -1,7 +1,7 @@
 // Running a Node program of a few lines in a process of its own: for exits, crashes, other users
 // and hostile surroundings.
 import { spawn, spawnSync } from "node:child_process";
-import { chmodSync, chownSync, copyFileSync, cpSync, mkdirSync } from "node:fs";
+import { chmodSync, chownSync, copyFileSync, cpSync, mkdirSync, readdirSync } from "node:fs";
 import path from "node:path";
 
 import { tempDir } from "./temp.js";
@@ -70,7 +70,8 @@ export function copyPackage(t, { native = true } = {}) {
   cpSync(path.join(ROOT, "lib"), path.join(copy, "lib"), { recursive: true });
   if (native) {
     mkdirSync(path.join(copy, "build/Release"), { recursive: true });
-    for (const name of ["cloudsandbox.node", "sbx_guard"]) {
+    for (const name of readdirSync(path.join(ROOT, "build/Release"))) {
+      if (!/^sbx_guard$|\.node$|\.so(\.|$)/.test(name)) continue;
       copyFileSync(path.join(ROOT, "build/Release", name), path.join(copy, "build/Release", name));
     }
   }

@@ -1,0 +1,13 @@
+// TypeScript's old resolution, which knows nothing of `exports`: every sub-path has its types all the same.
+import { LocalSandbox, SandboxToolkit } from "cloudsandbox";
+import { anthropicTools } from "cloudsandbox/anthropic";
+import { langChainTools } from "cloudsandbox/langchain";
+import { mcpTools } from "cloudsandbox/mcp";
+import { openAIAgentsTools } from "cloudsandbox/openai-agents";
+import * as toolkits from "cloudsandbox/toolkits";
+
+const sandbox: toolkits.LocalSandbox = new LocalSandbox({ trusted: true });
+const tools = new SandboxToolkit(sandbox, { name: "local" }).getTools();
+export const all = [anthropicTools(tools), langChainTools(tools, (run) => run), mcpTools(tools), openAIAgentsTools(tools)];
+// @ts-expect-error these are types, and not `any`
+export const wrong: number = mcpTools(tools);
