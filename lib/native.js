@@ -85,6 +85,8 @@ let guard;
  * @throws {SandboxError} ERR_SANDBOX_MISSING_BINARY
  */
 export function guardPath() {
+  // First what is missing everywhere, then what is missing for this provider.
+  native();
   guard ??= executable(ownFile(import.meta.url && new URL("../build/Release/sbx_guard", import.meta.url)));
   return guard;
 }
