@@ -16,7 +16,7 @@ SANITIZE := -fsanitize=address,undefined -fno-sanitize-recover=all
 LIBS := -lcjson -luv -ldl -lpthread
 
 CORE := $(wildcard src/core/*.c src/sandbox/*.c src/providers/*.c src/providers/*/*.c src/providers/*/*/*.c) \
-        $(filter-out src/guard/main.c,$(wildcard src/guard/*.c))
+        src/guard/open.c src/guard/remove.c
 SUPPORT := $(wildcard test/core/support/*.c)
 TESTS := $(patsubst test/core/%.c,%,$(wildcard test/core/test_*.c))
 # As run: a program, and for some once more with an argument.
@@ -97,7 +97,7 @@ fuzz: $(FUZZERS:%=$(BUILD)/fuzz/%)
 
 # One file at a time: clang-tidy 14 misjudges va_list from the second file on.
 tidy: $(PROGRAMS)
-	@printf '%s\n' $(CORE) src/guard/main.c | xargs -n 1 -P 2 sh -c 'clang-tidy --quiet "$$0" -- $(CPPFLAGS) -std=c17 2>/dev/null'
+	@printf '%s\n' $(sort $(CORE) $(GUARD)) | xargs -n 1 -P 2 sh -c 'clang-tidy --quiet "$$0" -- $(CPPFLAGS) -std=c17 2>/dev/null'
 
 clean:
 	rm -rf $(BUILD)

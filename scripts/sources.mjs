@@ -12,7 +12,6 @@ function sources(folder, extension) {
     .map((name) => `${folder}/${name}`);
 }
 
-const guard = sources("src/guard", ".c");
 const runner = "src/providers/remote/runner";
 const providers = readdirSync(path.join(root, "src/providers"), { withFileTypes: true })
   .filter((entry) => entry.isDirectory())
@@ -22,10 +21,11 @@ const providers = readdirSync(path.join(root, "src/providers"), { withFileTypes:
 const parts = {
   core: [
     ...["src/core", "src/sandbox", "src/providers", ...providers, runner].flatMap((folder) => sources(folder, ".c")),
-    ...guard.filter((name) => !name.endsWith("/main.c")),
+    "src/guard/open.c",
+    "src/guard/remove.c",
   ],
-  // The helper program of the local provider; all but its main file is in the library, too.
-  guard,
+  // The helper program of the local provider, which shares two files with the library.
+  guard: sources("src/guard", ".c"),
   // The shell programs that the build puts into the library.
   programs: sources(runner, ".sh"),
   binding: sources("src/binding", ".cc"),

@@ -7,6 +7,7 @@
 
 #include <dirent.h>
 #include <stdbool.h>
+#include <sys/types.h>
 
 typedef struct sbx_local_root {
   int fd;            /* the directory, open for reading */
@@ -35,11 +36,26 @@ int sbx__local_open(const sbx_local_root *root, const char *path, int flags, sbx
 
 enum { SBX__NAME_SHOWN = 256 };
 
-/* Removes all that is in the root, and the root itself, which is called `name` in `parent`. Links
- * are removed, not followed; other file systems are not entered. 0 when it is gone, else the error
- * of what is named in `failed`. */
-int sbx__local_remove(const sbx_local_root *root, int parent, const char *name,
-                      char failed[SBX__NAME_SHOWN]);
+/* The removal of all that is in a root, and of the root itself, which is called `name` in `parent`.
+ * Links are removed, not followed; other file systems are not entered. */
+typedef struct sbx__remover {
+  const sbx_local_root *root;
+  int parent;
+  const char *name;
+  /* Asked after each entry: whether to pause. NULL: never. */
+  bool (*pause)(void *arg);
+  void *arg;
+  bool paused;
+  int error; /* of the last thing that could not be removed */
+  char failed[SBX__NAME_SHOWN];
+  dev_t device;
+  unsigned long long next_name;
+} sbx__remover;
+
+void sbx__remover_init(sbx__remover *r, const sbx_local_root *root, int parent, const char *name);
+/* 0 when it is gone; EINPROGRESS: paused, call again to go on; else the error of what is named in
+ * `failed`. */
+int sbx__local_remove(sbx__remover *r);
 
 /* "." and "..". */
 bool sbx__is_dot(const char *name);

@@ -14,7 +14,7 @@
 
 #include <stdint.h>
 
-#define SBX_GUARD_MAGIC 0x53425831u /* changes with this file */
+#define SBX_GUARD_MAGIC 0x53425832u /* changes with this file */
 
 /* Where the helper finds its socket and the directory, and a command the text that was too long for
  * its arguments. */
@@ -54,7 +54,9 @@ typedef enum sbx_guard_kind {
   SBX_GUARD_STARTED,   /* from here on the command may have run */
   SBX_GUARD_FAILED,    /* it did not run: value = errno, detail = sbx_guard_step */
   SBX_GUARD_EXITED,    /* value = code or signal, detail = 1 for a signal, left = 1: see GONE */
-  SBX_GUARD_GONE       /* nothing is left of the command; value = processes that were killed */
+  SBX_GUARD_GONE       /* nothing is left of the command; value = processes that were killed.
+                        * On the helper's socket, after the order to end: value = 0 when nothing is
+                        * left of any command, else what lives */
 } sbx_guard_kind;
 
 typedef enum sbx_guard_step {
@@ -72,9 +74,11 @@ typedef struct sbx_guard_frame {
 } sbx_guard_frame;
 
 enum {
-  SBX_GUARD_ORDER_TERM = 'T', /* ask the command's process group to end */
-  SBX_GUARD_ORDER_KILL = 'K', /* end the whole process tree */
-  SBX_GUARD_ORDER_CLOSE = 'C' /* on the helper's socket: end; the host lives on */
+  SBX_GUARD_ORDER_TERM = 'T',    /* ask the command's process group to end */
+  SBX_GUARD_ORDER_KILL = 'K',    /* end the whole process tree */
+  SBX_GUARD_ORDER_RELEASE = 'R', /* with the pipes to read: what the command, which has ended, has
+                                  * left behind lives on until the helper ends */
+  SBX_GUARD_ORDER_CLOSE = 'C'    /* on the helper's socket: end everything; the host lives on */
 };
 
 #endif

@@ -13,21 +13,15 @@
 #include <unistd.h>
 
 enum {
-  MAX_PASSES = 1 << 20,
   MAX_IDLE_PASSES = 3, /* without anything removed */
   NAME_TRIES = 1000,
   FREE_NAME = 64
 };
 
 /* Every directory found below one of the root's own is moved up into the root before its parent is
- * removed. So two open directories suffice, whatever the depth. */
-typedef struct remover {
-  const sbx_local_root *root;
-  dev_t device;
-  unsigned long long next_name;
-  int error; /* of the last thing that could not be removed */
-  char failed[SBX__NAME_SHOWN];
-} remover;
+ * removed. So two open directories suffice, whatever the depth, and a removal that pauses has
+ * nothing to remember. */
+typedef sbx__remover remover;
 
 static void note_failure(remover *r, const char *name, int error) {
   r->error = error;
@@ -41,6 +35,12 @@ static bool is_dir_entry(int dir, const struct dirent *entry) {
     return entry->d_type == DT_DIR;
 #endif
   return fstatat(dir, entry->d_name, &st, AT_SYMLINK_NOFOLLOW) == 0 && S_ISDIR(st.st_mode);
+}
+
+static bool pauses(remover *r) {
+  if (!r->paused && r->pause != NULL)
+    r->paused = r->pause(r->arg);
+  return r->paused;
 }
 
 /* Gives `name` in `dir` the rights that are needed to change it, where that is allowed; the change
@@ -98,6 +98,8 @@ static bool remove_dir_at(remover *r, const char *at, const char *name) {
   while ((entry = readdir(dir)) != NULL) {
     if (sbx__is_dot(entry->d_name))
       continue;
+    if (pauses(r))
+      break;
     if (is_dir_entry(fd, entry))
       changed |= move_up(r, fd, entry->d_name, free_name);
     else if (unlinkat(fd, entry->d_name, 0) == 0)
@@ -106,6 +108,8 @@ static bool remove_dir_at(remover *r, const char *at, const char *name) {
       note_failure(r, entry->d_name, errno);
   }
   closedir(dir);
+  if (r->paused)
+    return changed;
   if (unlinkat(r->root->fd, at, AT_REMOVEDIR) == 0)
     return true;
   if (r->error == 0)
@@ -140,6 +144,8 @@ static bool remove_entries(remover *r, size_t *found, size_t *changed) {
   while ((entry = readdir(dir)) != NULL) {
     if (sbx__is_dot(entry->d_name))
       continue;
+    if (pauses(r))
+      break;
     (*found)++;
     if (is_dir_entry(r->root->fd, entry)) {
       *changed += remove_dir(r, entry->d_name);
@@ -153,27 +159,34 @@ static bool remove_entries(remover *r, size_t *found, size_t *changed) {
   return true;
 }
 
-int sbx__local_remove(const sbx_local_root *root, int parent, const char *name,
-                      char failed[SBX__NAME_SHOWN]) {
-  remover r = {.root = root};
+void sbx__remover_init(sbx__remover *r, const sbx_local_root *root, int parent, const char *name) {
+  *r = (remover){.root = root, .parent = parent, .name = name};
+}
+
+int sbx__local_remove(sbx__remover *r) {
+  const sbx_local_root *root = r->root;
   struct stat mine, there;
   size_t found = 1, changed = 0;
-  if (fstat(root->fd, &mine) != 0 || fstatat(parent, name, &there, AT_SYMLINK_NOFOLLOW) != 0 ||
+  r->paused = false;
+  if (fstat(root->fd, &mine) != 0 ||
+      fstatat(r->parent, r->name, &there, AT_SYMLINK_NOFOLLOW) != 0 ||
       mine.st_dev != there.st_dev || mine.st_ino != there.st_ino)
     return 0;
-  r.device = mine.st_dev;
+  r->device = mine.st_dev;
   if ((mine.st_mode & S_IRWXU) != S_IRWXU)
     fchmod(root->fd, S_IRWXU);
-  for (int pass = 0, idle = 0; pass < MAX_PASSES && idle < MAX_IDLE_PASSES; pass++) {
-    r.error = 0;
-    if (!remove_entries(&r, &found, &changed) || found == 0)
+  for (int idle = 0; idle < MAX_IDLE_PASSES;) {
+    r->error = 0;
+    bool read = remove_entries(r, &found, &changed);
+    if (r->paused)
+      return EINPROGRESS;
+    if (!read || found == 0)
       break;
     idle = changed > 0 ? 0 : idle + 1;
   }
-  if (found == 0 && (unlinkat(parent, name, AT_REMOVEDIR) == 0 || errno == ENOENT))
+  if (found == 0 && (unlinkat(r->parent, r->name, AT_REMOVEDIR) == 0 || errno == ENOENT))
     return 0;
-  if (r.error == 0)
-    note_failure(&r, name, errno);
-  memcpy(failed, r.failed, sizeof r.failed);
-  return r.error;
+  if (r->error == 0)
+    note_failure(r, r->name, errno);
+  return r->error;
 }

@@ -68,6 +68,8 @@ typedef struct sbx_provider {
   bool kill_confirms;
   /* A probe may say SBX_HALTED. */
   bool restarts;
+  /* Also in a sandbox that is not ours to delete something of ours runs, which `close` ends. */
+  bool closes_attached;
 
   const char *const *options; /* names of its own options, then NULL */
   size_t config_size;

@@ -146,7 +146,8 @@ static void on_deleted(sbx_op *op, void *arg) {
 void sbx__place_delete(sbx__place *place) {
   sbx_sandbox *sb = place->sb;
   sbx_err_clear(&place->err);
-  if (sb->freed || !sb->provider->session_owned(place->session)) {
+  bool needed = sb->provider->session_owned(place->session) || sb->provider->closes_attached;
+  if (sb->freed || !needed) {
     place_end(place);
     return;
   }

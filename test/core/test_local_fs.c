@@ -644,8 +644,42 @@ static void test_list_without_memory(void **state) {
 
 /* ---- remove ---- */
 
+static int remove_from(fixture *f, int base, sbx_err *err) {
+  sbx__remover remover;
+  bool paused;
+  sbx__remover_init(&remover, &f->root, base, "ws");
+  int rc = sbx_local_fs_remove(&remover, &paused, err);
+  assert_false(paused);
+  return rc;
+}
+
 static int remove_root(fixture *f, sbx_err *err) {
-  return sbx_local_fs_remove(&f->root, f->base_fd, "ws", err);
+  return remove_from(f, f->base_fd, err);
+}
+
+static bool every_third(void *arg) {
+  return ++*(int *)arg % 3 == 0;
+}
+
+/* Each pause comes after a few entries, and what is left is gone on with. */
+static void test_C190_a_removal_pauses_and_goes_on(void **state) {
+  fixture *f = *state;
+  sbx__remover remover;
+  sbx_err err;
+  char name[64];
+  int asked = 0, pauses = 0;
+  bool paused = true;
+  for (int i = 0; i < 40; i++) {
+    snprintf(name, sizeof name, "a/%d/b/c%d", i % 7, i);
+    assert_int_equal(write_file(f, name, "x"), SBX_OK);
+  }
+  sbx__remover_init(&remover, &f->root, f->base_fd, "ws");
+  remover.pause = every_third;
+  remover.arg = &asked;
+  for (; paused; pauses += paused)
+    assert_int_equal(sbx_local_fs_remove(&remover, &paused, &err), SBX_OK);
+  assert_true(pauses > 10);
+  assert_int_not_equal(faccessat(f->base_fd, "ws", F_OK, 0), 0);
 }
 
 static void test_removes_everything_inside_only(void **state) {
@@ -733,7 +767,7 @@ static _Noreturn void remove_with_a_mount(fixture *f) {
   int base = open(f->base, O_RDONLY | O_DIRECTORY | O_CLOEXEC);
   sbx_local_root_init(&f->root, fd, f->path);
   f->root.walk = walk;
-  int rc = sbx_local_fs_remove(&f->root, base, "ws", &err);
+  int rc = remove_from(f, base, &err);
   _exit(rc == SBX_EPROVIDER && strstr(err.message, "inner") != NULL ? 0 : 1);
 }
 
@@ -809,6 +843,7 @@ static int run_all(const char *name) {
       TEST(test_lists_regular_files),
       TEST(test_a_list_leaves_out_what_is_being_written),
       TEST(test_list_without_memory),
+      TEST(test_C190_a_removal_pauses_and_goes_on),
       TEST(test_removes_everything_inside_only),
       TEST(test_removes_what_refuses),
       TEST(test_names_what_it_cannot_remove),

@@ -97,7 +97,7 @@ export function runUnprivileged(t, source, { env = {}, ...options } = {}) {
 }
 
 /** A node binary that "nobody" may execute: ours, or a copy where ours lies in a private folder. */
-function nodeForNobody(t) {
+export function nodeForNobody(t) {
   const probe = spawnSync(process.execPath, ["-e", ""], { uid: NOBODY, gid: NOBODY });
   if (probe.status === 0) return process.execPath;
   const dir = tempDir(t);

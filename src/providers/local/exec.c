@@ -26,6 +26,7 @@ enum {
   DRAIN_MS = 500,             /* for output of what the command left behind */
   END_MS = 2500,              /* for the guard to kill, which takes it 2000 at most */
   RETRY_MS = 2,               /* while the helper's socket is full */
+  CONTINUE_MS = 500,          /* without a sign of the command: its helper may be stopped */
   TURN_BYTES = 256 * 1024,    /* read of one pipe before others get their turn */
   DISCARD_BYTES = 1024 * 1024 /* the same for output that nobody keeps, and a pipe's largest size */
 };
@@ -57,6 +58,8 @@ struct local_exec {
   pipe_end pipes[2];
   bool exited;
   bool restarted; /* the helper, for this command */
+  unsigned helper_serial;
+  bool counted; /* among the helper's commands whose end was not seen */
 };
 
 static local_exec *exec_of(sbx_op *op) {
@@ -77,8 +80,19 @@ static void close_control(local_exec *x) {
   sbx__close_fd(&x->control);
 }
 
+static void count_out(local_exec *x) {
+  sbx_session *session = x->session;
+  bool same = x->helper_serial == session->helper.serial;
+  size_t *unseen = same ? &session->helper.unseen : &session->unseen_before;
+  if (x->counted && *unseen > 0)
+    (*unseen)--;
+  x->counted = false;
+}
+
 /* To a guard that still runs, the end of its socket is the order to kill. */
 static void finish(local_exec *x, const sbx_err *err) {
+  if (x->status->tree_gone)
+    count_out(x);
   sbx_timer_stop(&x->timer);
   close_control(x);
   close_pipe(&x->pipes[0]);
@@ -313,6 +327,8 @@ static void on_frame(local_exec *x) {
   switch (x->frame.kind) {
   case SBX_GUARD_STARTED:
     x->status->started = true;
+    if (x->phase == RUNNING)
+      sbx_timer_stop(&x->timer);
     break;
   case SBX_GUARD_EXITED:
     on_exited(x);
@@ -334,6 +350,8 @@ static void on_control_end(local_exec *x) {
   close_control(x);
   if (x->exited)
     return;
+  /* The guard was killed. Its helper, which ends what is left, may have been stopped before. */
+  sbx__helper_continue(&x->session->helper);
   if (x->status->started)
     fail(x, SBX_EPROTO, "the helper process ended before the command's result was known");
   else
@@ -397,6 +415,16 @@ static int open_channels(local_exec *x, bool merged, sbx_err *err) {
   return rc;
 }
 
+static int replace_helper(sbx_session *session, sbx_err *err) {
+  sbx__helper *helper = &session->helper;
+  unsigned serial = helper->serial;
+  session->unseen_before += helper->unseen;
+  sbx__release_helper(session->config->loop, helper);
+  int rc = sbx__helper_start(helper, session, err);
+  helper->serial = serial + 1;
+  return rc;
+}
+
 /* Hands the command to the helper. What a helper that has ended did not take has not run: then a
  * new one is started, once. */
 static int request(local_exec *x, sbx_err *err) {
@@ -414,12 +442,14 @@ static int request(local_exec *x, sbx_err *err) {
     if (error != EPIPE || x->restarted)
       return sbx__local_sys_fail(err, "reach the helper process", error);
     x->restarted = true;
-    sbx__local_release_helper(session->config->loop, helper);
-    int rc = sbx__helper_start(helper, session, err);
+    int rc = replace_helper(session, err);
     if (rc != SBX_OK)
       return rc;
   }
-  x->phase = RUNNING;
+  helper->unseen++;
+  x->helper_serial = helper->serial;
+  x->counted = true;
+  enter(x, RUNNING, CONTINUE_MS);
   sbx__command_close(&x->command);
   return SBX_OK;
 }
@@ -428,6 +458,14 @@ static int request(local_exec *x, sbx_err *err) {
 static void give_up_pipes(local_exec *x) {
   read_rest(x);
   finish(x, NULL);
+}
+
+/* The guard is stuck; or the helper, when there is none, and then another one has to take its
+ * place: the next command sees that it has ended. */
+static void fail_ending(local_exec *x) {
+  if (!x->status->started && x->helper_serial == x->session->helper.serial)
+    sbx__helper_kill(&x->session->helper);
+  fail(x, SBX_EPROVIDER, "the command did not end when it was killed");
 }
 
 static void on_timer(sbx_timer *timer) {
@@ -439,6 +477,9 @@ static void on_timer(sbx_timer *timer) {
       finish(x, &err);
     break;
   case RUNNING:
+    /* A command may have stopped the helper after this one was sent to it. */
+    sbx__helper_continue(&x->session->helper);
+    enter(x, RUNNING, CONTINUE_MS);
     break;
   case TERMINATING:
     end_the_rest(x);
@@ -453,7 +494,7 @@ static void on_timer(sbx_timer *timer) {
     if (x->exited)
       give_up_pipes(x);
     else
-      fail(x, SBX_EPROVIDER, "the command did not end when it was killed");
+      fail_ending(x);
     break;
   }
 }

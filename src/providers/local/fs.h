@@ -32,10 +32,8 @@ int sbx_local_fs_list(const sbx_local_root *root, size_t max_entries, sbx_listin
                       sbx_err *err);
 /* Opens a directory to run a command in; an empty path is the root. SBX_ENOTFOUND. */
 int sbx_local_fs_open_dir(const sbx_local_root *root, sbx_slice path, int *out, sbx_err *err);
-/* Removes all that is in the root, and the root itself, which is called `name` in `parent`. Links
- * are removed, not followed; other file systems are not entered. Success when it is gone already.
- */
-int sbx_local_fs_remove(const sbx_local_root *root, int parent, const char *name, sbx_err *err);
+/* Goes on with a removal until it is done or pauses; success when the root is gone already. */
+int sbx_local_fs_remove(sbx__remover *remover, bool *paused, sbx_err *err);
 
 /* ---- shared by fs.c and tree.c ---- */
 

@@ -42,7 +42,7 @@ int sbx__local_sys_fail(sbx_err *err, const char *what, int error) {
 }
 
 void sbx__helper_init(sbx__helper *helper) {
-  *helper = (sbx__helper){-1, -1, 0};
+  *helper = (sbx__helper){.fd = -1, .pidfd = -1};
 }
 
 /* ---- start ---------------------------------------------------------------------------------- */
@@ -153,7 +153,7 @@ int sbx__helper_start(sbx__helper *helper, const sbx_session *session, sbx_err *
 
 /* ---- send ----------------------------------------------------------------------------------- */
 
-int sbx__helper_send(const sbx__helper *helper, const int *fds, size_t count) {
+int sbx__helper_send(sbx__helper *helper, const int *fds, size_t count) {
   sbx_guard_request request = {SBX_GUARD_MAGIC, (uint32_t)count};
   union {
     struct cmsghdr align;
@@ -172,6 +172,7 @@ int sbx__helper_send(const sbx__helper *helper, const int *fds, size_t count) {
   memcpy(CMSG_DATA(head), fds, sizeof(int) * count);
   if (helper->fd < 0)
     return EPIPE;
+  sbx__helper_continue(helper);
   /* So small a message is taken as a whole or not at all. */
   if (sendmsg(helper->fd, &msg, MSG_DONTWAIT | MSG_NOSIGNAL) == (ssize_t)sizeof request)
     return 0;
@@ -191,25 +192,45 @@ int sbx__helper_send(const sbx__helper *helper, const int *fds, size_t count) {
 
 /* ---- end ------------------------------------------------------------------------------------ */
 
-void sbx__helper_hang_up(sbx__helper *helper) {
-  char order = SBX_GUARD_ORDER_CLOSE;
-  /* Should this fail, the helper sees that we live, after a while. */
-  if (helper->fd >= 0)
-    send(helper->fd, &order, 1, MSG_DONTWAIT | MSG_NOSIGNAL);
-  sbx__close_fd(&helper->fd);
-}
-
-void sbx__helper_kill(sbx__helper *helper) {
-  /* By number it could hit a stranger, should somebody else have collected the helper. */
-  if (sbx__helper_collect(helper))
-    return;
+/* By number a signal could hit a stranger, should somebody else have collected the helper. */
+static void send_signal(sbx__helper *helper, int number) {
 #ifdef SYS_pidfd_send_signal
   if (helper->pidfd >= 0) {
-    syscall(SYS_pidfd_send_signal, helper->pidfd, SIGKILL, NULL, 0);
+    syscall(SYS_pidfd_send_signal, helper->pidfd, number, NULL, 0);
     return;
   }
 #endif
-  kill(helper->pid, SIGKILL);
+  if (!sbx__helper_collect(helper))
+    kill(helper->pid, number);
+}
+
+void sbx__helper_continue(sbx__helper *helper) {
+  if (helper->pid != 0)
+    send_signal(helper, SIGCONT);
+}
+
+void sbx__helper_hang_up(sbx__helper *helper) {
+  char order = SBX_GUARD_ORDER_CLOSE;
+  if (helper->fd < 0)
+    return;
+  /* Should this fail, the helper sees that we live, after a while. */
+  send(helper->fd, &order, 1, MSG_DONTWAIT | MSG_NOSIGNAL);
+  shutdown(helper->fd, SHUT_WR);
+  sbx__helper_continue(helper);
+}
+
+bool sbx__helper_saw_the_end(const sbx__helper *helper) {
+  sbx_guard_frame frame;
+  while (recv(helper->fd, &frame, sizeof frame, MSG_DONTWAIT) == (ssize_t)sizeof frame) {
+    if (frame.kind == SBX_GUARD_GONE)
+      return frame.value == 0;
+  }
+  return false;
+}
+
+void sbx__helper_kill(sbx__helper *helper) {
+  if (!sbx__helper_collect(helper))
+    send_signal(helper, SIGKILL);
 }
 
 bool sbx__helper_collect(sbx__helper *helper) {

@@ -1,11 +1,17 @@
 /* local.h - what the files of the local provider share.
  *
- *   provider.c  sessions: open, close, probe; the provider's table
- *   config.c    options and the environment made of them
- *   command.c   one command as the helper program wants it: argv, env, descriptors
- *   exec.c      one command from its start to the end of its last process
- *   helper.c    the helper program: start, send, end
- *   files.c     put, get and list as pool work
+ * From the top to the bottom; a file calls only what stands below it:
+ *
+ *   provider.c   sessions: open, close, probe; the provider's table
+ *   exec.c       one command from its start to the end of its last process
+ *   files.c      put, get and list as pool work
+ *   command.c    one command as the helper program wants it: argv, env, descriptors
+ *   release.c    the end of the helper program, then of the workspace
+ *   removal.c    the workspace's removal as pool work
+ *   escaped.c    processes whose guard and helper were killed
+ *   helper.c     the helper program: start, send, end
+ *   workspace.c  the directory of a sandbox
+ *   config.c     options and the environment made of them
  *   fs.c, tree.c files beneath the workspace; these know nothing of the others */
 #ifndef SBX_LOCAL_H
 #define SBX_LOCAL_H
@@ -46,6 +52,8 @@ typedef struct sbx__helper {
   int fd;    /* our end of its socket, -1: there is no helper */
   int pidfd; /* -1 where the kernel has none */
   pid_t pid;
+  unsigned serial; /* a helper that takes the place of another one has the next number */
+  size_t unseen;   /* commands handed over whose last process nobody has seen end */
 } sbx__helper;
 
 void sbx__helper_init(sbx__helper *helper);
@@ -54,9 +62,13 @@ void sbx__helper_init(sbx__helper *helper);
 int sbx__helper_start(sbx__helper *helper, const sbx_session *session, sbx_err *err);
 /* Hands over one command. 0 or an errno value; EAGAIN: try again later; EPIPE: the helper has
  * ended, and the command was not taken. */
-int sbx__helper_send(const sbx__helper *helper, const int *fds, size_t count);
-/* Lets go of the socket: the helper ends everything and then itself. It removes nothing. */
+int sbx__helper_send(sbx__helper *helper, const int *fds, size_t count);
+/* A command may have stopped it. */
+void sbx__helper_continue(sbx__helper *helper);
+/* Orders the end: the helper ends everything and then itself. It removes nothing. */
 void sbx__helper_hang_up(sbx__helper *helper);
+/* After its end: whether it has said that nothing was left. */
+bool sbx__helper_saw_the_end(const sbx__helper *helper);
 /* True when the process has ended and was collected, by us or by somebody else. Its pidfd stays
  * open, because it may be watched. */
 bool sbx__helper_collect(sbx__helper *helper);
@@ -68,6 +80,8 @@ void sbx__helper_end_now(sbx__helper *helper);
 
 /* ---- session -------------------------------------------------------------------------------- */
 
+typedef struct sbx__removal sbx__removal;
+
 /* Shared by the session and by the work on pool threads; counted on the loop's thread only. */
 typedef struct sbx__workspace {
   size_t refs;
@@ -77,12 +91,16 @@ typedef struct sbx__workspace {
   const char *name; /* in `parent`; points into `path` */
   int parent;       /* -1: not ours to remove */
   bool removed;
+  bool has_escaped;      /* something, maybe: it is looked for before the removal */
+  sbx__removal *removal; /* under way */
+  sbx__remover remover;  /* the removal's */
 } sbx__workspace;
 
 struct sbx_session {
   sbx_config *config;
   sbx__workspace *workspace;
   sbx__helper helper;
+  size_t unseen_before; /* `unseen` of the helpers that had to be replaced */
   bool open;
   int null_fd;
   char *chunk; /* SBX__LOCAL_CHUNK bytes that output passes through */
@@ -90,12 +108,42 @@ struct sbx_session {
 
 enum { SBX__LOCAL_CHUNK = 64 * 1024 };
 
+/* A new directory of our own, or the one that the user gave. */
+int sbx__workspace_make(sbx__workspace **out, const sbx_config *config, sbx_err *err);
+int sbx__workspace_use(sbx__workspace **out, const sbx_config *config, sbx_err *err);
 sbx__workspace *sbx__workspace_ref(sbx__workspace *workspace);
 void sbx__workspace_unref(sbx__workspace *workspace);
+/* Whether there is one that is ours to remove. */
+bool sbx__workspace_is_ours(const sbx__workspace *workspace);
 /* SBX_ELOST, naming the folder. */
 int sbx__workspace_fail_gone(const sbx__workspace *workspace, sbx_err *err);
+
+/* ---- the end -------------------------------------------------------------------------------- */
+
+/* Ends the processes that were started with this HOME, which must be an own workspace: for those
+ * that nobody guards any more. For a pool thread. */
+void sbx__escaped_kill(const char *home);
+
+typedef void (*sbx__removal_done)(void *arg, const sbx_err *err);
+
+/* Removes the workspace; joins a removal that is under way. `done` is called once, maybe at once.
+ */
+void sbx__removal_start(sbx_loop *loop, sbx__workspace *workspace, sbx__removal_done done,
+                        void *arg);
+/* Nobody waits any more: the removal, if there is one, stops soon. `done` is not called. */
+void sbx__removal_leave(sbx__workspace *workspace);
+/* Removes it on this thread, or lets the job that is doing so finish: the loop is ending. */
+void sbx__removal_finish_now(sbx__workspace *workspace);
+
+/* The helper ends, then the workspace (NULL: none) is removed. Takes the helper over. SBX_EPROVIDER
+ * when `doubtful`, or when nobody has seen the last process end. NULL when there is no memory; then
+ * nothing has changed. */
+sbx_op *sbx__release_start(sbx_loop *loop, sbx__helper *helper, sbx__workspace *workspace,
+                           bool doubtful, sbx_op_done done, void *arg);
+/* The same at once, on this thread: the loop is ending, or there is no memory for more. */
+void sbx__release_now(sbx__helper *helper, sbx__workspace *workspace);
 /* Lets a helper end in the background, after it has stopped answering. */
-void sbx__local_release_helper(sbx_loop *loop, sbx__helper *helper);
+void sbx__release_helper(sbx_loop *loop, sbx__helper *helper);
 
 /* ---- operations ----------------------------------------------------------------------------- */
 

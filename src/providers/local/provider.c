@@ -24,286 +24,6 @@
 #include <sys/stat.h>
 #include <unistd.h>
 
-enum {
-  COLLECT_MS = 5,           /* between two looks at a helper that has no pidfd */
-  COLLECT_BUDGET_MS = 7000, /* more than the helper takes: for its guards, then for orphans */
-  KILLED_BUDGET_MS = 1000   /* for a helper to end after SIGKILL */
-};
-
-/* ---- workspace ------------------------------------------------------------------------------ */
-
-sbx__workspace *sbx__workspace_ref(sbx__workspace *workspace) {
-  workspace->refs++;
-  return workspace;
-}
-
-void sbx__workspace_unref(sbx__workspace *workspace) {
-  if (workspace == NULL || --workspace->refs > 0)
-    return;
-  sbx__close_fd(&workspace->root.fd);
-  sbx__close_fd(&workspace->parent);
-  sbx_free(workspace->path);
-  sbx_free(workspace->given);
-  sbx_free(workspace);
-}
-
-int sbx__workspace_fail_gone(const sbx__workspace *workspace, sbx_err *err) {
-  return sbx_err_set(err, SBX_ELOST, "the workspace folder %s no longer exists", workspace->path);
-}
-
-static bool is_ours(const sbx__workspace *workspace) {
-  return workspace != NULL && workspace->parent >= 0 && !workspace->removed;
-}
-
-/* Opens the directory at `path`, which has no links in it; the string is the workspace's then. */
-static int open_workspace(sbx__workspace **out, char *path, bool ours, sbx_err *err) {
-  sbx__workspace *w = sbx_calloc(1, sizeof *w);
-  if (w == NULL) {
-    sbx_free(path);
-    return sbx_err_set(err, SBX_ENOMEM, NULL);
-  }
-  w->refs = 1;
-  w->path = path;
-  w->parent = -1;
-  w->root.fd = open(path, O_RDONLY | O_DIRECTORY | O_CLOEXEC);
-  int error = errno;
-  char *slash = strrchr(path, '/');
-  if (w->root.fd >= 0 && ours && slash != NULL) {
-    *slash = '\0';
-    w->parent = open(slash == path ? "/" : path, O_RDONLY | O_DIRECTORY | O_CLOEXEC);
-    error = errno;
-    *slash = '/';
-    w->name = slash + 1;
-  }
-  if (w->root.fd < 0 || (ours && w->parent < 0)) {
-    /* What was given is wrong; what is ours has met with something. */
-    int code = !ours && error == ENOTDIR ? SBX_EINVAL : SBX_EPROVIDER;
-    sbx_err_set(err, code, "cannot open the workspace %s: %s", path, sbx_err_system(error));
-    sbx__workspace_unref(w);
-    return code;
-  }
-  sbx_local_root_init(&w->root, w->root.fd, w->path);
-  *out = w;
-  return SBX_OK;
-}
-
-/* The path without links, as a string of ours. NULL with `err` filled. */
-static char *resolve(const char *path, sbx_err *err) {
-  char *real = realpath(path, NULL);
-  int error = errno;
-  char *copy = real != NULL ? sbx_strndup(real, strlen(real)) : NULL;
-  if (real == NULL && error != ENOMEM)
-    sbx_err_set(err, SBX_EINVAL, "cannot use the directory %s: %s", path, sbx_err_system(error));
-  else if (copy == NULL)
-    sbx_err_set(err, SBX_ENOMEM, NULL);
-  free(real);
-  return copy;
-}
-
-static int make_workspace(sbx__workspace **out, const sbx_config *config, sbx_err *err) {
-  char made[PATH_MAX];
-  int n = snprintf(made, sizeof made, "%s/cloudsandbox-XXXXXX", config->temp_dir);
-  if (n < 0 || (size_t)n >= sizeof made)
-    return sbx_err_set(err, SBX_EINVAL, "the path of the temporary directory is too long");
-  if (mkdtemp(made) == NULL) {
-    int code = errno == ENOSPC || errno == EDQUOT ? SBX_EQUOTA : SBX_EINVAL;
-    return sbx_err_set(err, code, "cannot make a workspace in %s: %s", config->temp_dir,
-                       sbx_err_system(errno));
-  }
-  /* The host's umask may have left nothing. */
-  int ignored = chmod(made, S_IRWXU);
-  (void)ignored;
-  char *path = resolve(made, err);
-  int rc = path != NULL ? open_workspace(out, path, true, err) : err->code;
-  if (rc != SBX_OK)
-    rmdir(made);
-  return rc;
-}
-
-static int use_workspace(sbx__workspace **out, const sbx_config *config, sbx_err *err) {
-  char *path = resolve(config->workspace, err);
-  if (path == NULL)
-    return err->code;
-  char *given = sbx_strndup(config->workspace, strlen(config->workspace));
-  if (given == NULL) {
-    sbx_free(path);
-    return sbx_err_set(err, SBX_ENOMEM, NULL);
-  }
-  sbx__workspace *w = NULL;
-  int rc = open_workspace(&w, path, false, err);
-  if (w == NULL) {
-    sbx_free(given);
-    return rc;
-  }
-  w->given = given;
-  w->root.given = given;
-  *out = w;
-  return SBX_OK;
-}
-
-/* ---- release: the helper ends, then the workspace is removed -------------------------------- */
-
-typedef struct release {
-  sbx_op op;
-  sbx__helper helper;
-  sbx_watch *watch; /* of its pidfd */
-  sbx_timer timer;
-  uint64_t limit_ms;
-  bool killed;
-  sbx__workspace *workspace; /* to remove; NULL: none */
-  struct removal *removal;   /* the pool's work */
-} release;
-
-/* Outlives the op when that is aborted. */
-typedef struct removal {
-  release *release; /* NULL: nobody waits */
-  sbx__workspace *workspace;
-  int rc;
-  sbx_err err;
-} removal;
-
-static release *release_of(sbx_op *op) {
-  return (release *)(void *)op;
-}
-
-/* Before the pidfd is closed: a number that is still watched would be the host's next socket. */
-static void stop_waiting(release *r) {
-  sbx_timer_stop(&r->timer);
-  sbx_watch_stop(r->watch);
-  r->watch = NULL;
-}
-
-static void finish_release(release *r, const sbx_err *err) {
-  if (r->removal != NULL)
-    r->removal->release = NULL;
-  r->removal = NULL;
-  sbx__workspace_unref(r->workspace);
-  r->workspace = NULL;
-  sbx_op_finish(&r->op, err);
-}
-
-static void remove_workspace(void *arg) {
-  removal *job = arg;
-  job->rc = sbx_local_fs_remove(&job->workspace->root, job->workspace->parent, job->workspace->name,
-                                &job->err);
-}
-
-static void on_removed(void *arg) {
-  removal *job = arg;
-  release *r = job->release;
-  if (job->rc == SBX_OK)
-    job->workspace->removed = true;
-  if (r != NULL)
-    finish_release(r, job->rc == SBX_OK ? NULL : &job->err);
-  sbx__workspace_unref(job->workspace);
-  sbx_free(job);
-}
-
-static void start_removal(release *r) {
-  sbx_err err;
-  if (!is_ours(r->workspace)) {
-    finish_release(r, NULL);
-    return;
-  }
-  removal *job = sbx_calloc(1, sizeof *job);
-  if (job == NULL) {
-    sbx_err_set(&err, SBX_ENOMEM, NULL);
-    finish_release(r, &err);
-    return;
-  }
-  job->release = r;
-  job->workspace = sbx__workspace_ref(r->workspace);
-  if (sbx_work_start(r->op.loop, remove_workspace, on_removed, job, &err) != SBX_OK) {
-    sbx__workspace_unref(job->workspace);
-    sbx_free(job);
-    finish_release(r, &err);
-    return;
-  }
-  r->removal = job;
-}
-
-/* At once, on this thread: the loop is ending, or there is no memory for more. */
-static void release_now(sbx__helper *helper, sbx__workspace *workspace) {
-  sbx_err err;
-  sbx__helper_end_now(helper);
-  if (is_ours(workspace) &&
-      sbx_local_fs_remove(&workspace->root, workspace->parent, workspace->name, &err) == SBX_OK)
-    workspace->removed = true;
-}
-
-static void abort_release(sbx_op *op, int reason) {
-  release *r = release_of(op);
-  sbx_err err;
-  sbx_err_set(&err, reason, NULL);
-  stop_waiting(r);
-  if (reason == SBX_ECLOSED && r->removal == NULL)
-    release_now(&r->helper, r->workspace);
-  else
-    sbx__helper_end_now(&r->helper);
-  finish_release(r, &err);
-}
-
-static void destroy_plain(sbx_op *op) {
-  sbx_free(op);
-}
-
-static const sbx_op_class release_class = {"local release", abort_release, destroy_plain};
-
-/* A helper that is stuck is killed; the loop never waits for it. */
-static void collect_helper(release *r) {
-  bool ended = sbx__helper_collect(&r->helper);
-  uint64_t now = sbx_now_ms();
-  if (!ended && now >= r->limit_ms && !r->killed) {
-    sbx__helper_kill(&r->helper);
-    r->killed = true;
-    r->limit_ms = now + KILLED_BUDGET_MS;
-  }
-  if (!ended && now < r->limit_ms) {
-    sbx_timer_start(&r->timer, r->watch != NULL ? r->limit_ms - now : COLLECT_MS);
-    return;
-  }
-  stop_waiting(r);
-  sbx__helper_drop(&r->helper);
-  start_removal(r);
-}
-
-static void on_helper_ended(void *arg, int events) {
-  (void)events;
-  collect_helper(arg);
-}
-
-static void on_collect_timer(sbx_timer *timer) {
-  collect_helper((release *)(void *)((char *)timer - offsetof(release, timer)));
-}
-
-/* Takes the helper over. NULL when there is no memory; then nothing has changed. */
-static sbx_op *start_release(sbx_loop *loop, sbx__helper *helper, sbx__workspace *workspace,
-                             sbx_op_done done, void *arg) {
-  release *r = sbx_calloc(1, sizeof *r);
-  if (r == NULL)
-    return NULL;
-  r->helper = *helper;
-  sbx__helper_init(helper);
-  if (workspace != NULL)
-    r->workspace = sbx__workspace_ref(workspace);
-  r->limit_ms = sbx_now_ms() + COLLECT_BUDGET_MS;
-  sbx_timer_init(&r->timer, loop, on_collect_timer);
-  sbx_op_init(&r->op, &release_class, loop, done, arg);
-  sbx__helper_hang_up(&r->helper);
-  if (sbx_loop_is_closing(loop))
-    return &r->op; /* aborted from the ready list */
-  if (r->helper.pidfd >= 0 && sbx_watch_start(&r->watch, loop, r->helper.pidfd, SBX_READABLE,
-                                              on_helper_ended, r, NULL) != SBX_OK)
-    r->watch = NULL;
-  collect_helper(r);
-  return &r->op;
-}
-
-void sbx__local_release_helper(sbx_loop *loop, sbx__helper *helper) {
-  if (helper->pid != 0 && start_release(loop, helper, NULL, NULL, NULL) == NULL)
-    sbx__helper_end_now(helper);
-}
-
 /* ---- session -------------------------------------------------------------------------------- */
 
 static sbx_session *session_new(sbx_config *config) {
@@ -320,10 +40,11 @@ static void session_free(sbx_session *session) {
   if (session == NULL)
     return;
   sbx_loop *loop = session->config->loop;
-  bool anything = session->helper.pid != 0 || is_ours(session->workspace);
-  if (anything && (sbx_loop_is_closing(loop) ||
-                   start_release(loop, &session->helper, session->workspace, NULL, NULL) == NULL))
-    release_now(&session->helper, session->workspace);
+  bool anything = session->helper.pid != 0 || sbx__workspace_is_ours(session->workspace);
+  if (anything &&
+      (sbx_loop_is_closing(loop) ||
+       sbx__release_start(loop, &session->helper, session->workspace, false, NULL, NULL) == NULL))
+    sbx__release_now(&session->helper, session->workspace);
   sbx__workspace_unref(session->workspace);
   sbx__close_fd(&session->null_fd);
   sbx_free(session->chunk);
@@ -339,6 +60,10 @@ static bool session_owned(const sbx_session *session) {
 }
 
 /* ---- operations that end at once ------------------------------------------------------------ */
+
+static void destroy_plain(sbx_op *op) {
+  sbx_free(op);
+}
 
 static const sbx_op_class plain_class = {"local", sbx_op_finish_code, destroy_plain};
 
@@ -366,8 +91,10 @@ static sbx_op *kill_exec(sbx_session *session, sbx_op *exec, sbx_op_done done, v
 }
 
 static sbx_op *close_session(sbx_session *session, sbx_op_done done, void *arg) {
-  session->open = false;
-  return start_release(session->config->loop, &session->helper, session->workspace, done, arg);
+  bool doubtful = session->unseen_before > 0;
+  session->unseen_before = 0;
+  return sbx__release_start(session->config->loop, &session->helper, session->workspace, doubtful,
+                            done, arg);
 }
 
 /* ---- open ----------------------------------------------------------------------------------- */
@@ -415,15 +142,15 @@ static int prepare(sbx_session *session, sbx_err *err) {
   const sbx_config *config = session->config;
   int rc = SBX_OK;
   if (session->workspace == NULL)
-    rc = config->workspace != NULL ? use_workspace(&session->workspace, config, err)
-                                   : make_workspace(&session->workspace, config, err);
+    rc = config->workspace != NULL ? sbx__workspace_use(&session->workspace, config, err)
+                                   : sbx__workspace_make(&session->workspace, config, err);
   if (rc == SBX_OK && session->chunk == NULL &&
       (session->chunk = sbx_malloc(SBX__LOCAL_CHUNK)) == NULL)
     rc = sbx_err_set(err, SBX_ENOMEM, NULL);
   if (rc == SBX_OK && session->null_fd < 0 &&
       (session->null_fd = open("/dev/null", O_WRONLY | O_CLOEXEC)) < 0)
     rc = sbx__local_sys_fail(err, "open /dev/null", errno);
-  sbx__local_release_helper(config->loop, &session->helper);
+  sbx__release_helper(config->loop, &session->helper);
   return rc == SBX_OK ? sbx__helper_start(&session->helper, session, err) : rc;
 }
 
@@ -452,6 +179,7 @@ const sbx_provider sbx_local_provider = {
     .caps = SBX_CAP_SEPARATE_STREAMS | SBX_CAP_TRUE_ORDER | SBX_CAP_STDIN | SBX_CAP_CWD |
             SBX_CAP_KILL | SBX_CAP_LIST | SBX_CAP_LOCAL,
     .limit_margin_ms = 0,
+    .closes_attached = true,
     .kill_budget_ms = 6000, /* the longest grace, and the kill itself */
     .options = sbx__local_options,
     .config_size = sizeof(sbx_config),

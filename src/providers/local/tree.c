@@ -133,13 +133,13 @@ int sbx_local_fs_list(const sbx_local_root *root, size_t max_entries, sbx_listin
 
 /* ---- remove --------------------------------------------------------------------------------- */
 
-int sbx_local_fs_remove(const sbx_local_root *root, int parent, const char *name, sbx_err *err) {
-  char failed[SBX__NAME_SHOWN];
-  int error = sbx__local_remove(root, parent, name, failed);
-  if (error == 0)
+int sbx_local_fs_remove(sbx__remover *remover, bool *paused, sbx_err *err) {
+  int error = sbx__local_remove(remover);
+  *paused = error == EINPROGRESS;
+  if (error == 0 || *paused)
     return SBX_OK;
-  sbx_err_set(err, SBX_EPROVIDER, "cannot remove the workspace %s: ", root->path);
-  sbx_err_append_remote(err, sbx_slice_str(failed));
+  sbx_err_set(err, SBX_EPROVIDER, "cannot remove the workspace %s: ", remover->root->path);
+  sbx_err_append_remote(err, sbx_slice_str(remover->failed));
   sbx_err_append(err, ": %s", sbx_err_system(error));
   return SBX_EPROVIDER;
 }

@@ -1,0 +1,25 @@
+/* system.h - small things of the helper program: time, waiting, descriptors, frames. */
+#ifndef SBX_GUARD_SYSTEM_H
+#define SBX_GUARD_SYSTEM_H
+
+#include "guard/protocol.h"
+
+#include <stdbool.h>
+
+int64_t sbx__guard_now_ms(void);
+
+/* Waits until one of `fds` (-1: none) is readable, a child ends, or `timeout_ms` (-1: none) has
+ * passed. SIGCHLD is blocked everywhere else, so an end is never missed. Bit i of the answer:
+ * fds[i] is readable. */
+unsigned sbx__guard_wait(const int *fds, int count, int timeout_ms);
+
+void sbx__guard_send(int fd, sbx_guard_kind kind, int value, int detail, bool left);
+
+/* From here on orphans among our descendants become our children. */
+void sbx__guard_become_subreaper(void);
+
+/* Closes it, if it is open, and makes it -1. */
+void sbx__guard_close(int *fd);
+void sbx__guard_close_from(int first);
+
+#endif
