@@ -1,5 +1,6 @@
 // Files: exact bytes both ways, routes that are missing, and a missing file told from everything else.
 import assert from "node:assert/strict";
+import { closeSync, constants, openSync } from "node:fs";
 import { describe, test } from "node:test";
 
 import { daytonaReplies } from "../emulators/daytona/replies.js";
@@ -109,6 +110,68 @@ describe("files", { concurrency: 4 }, () => {
     const error = await rejection(sandbox.readFile("f"));
     assert.equal(error.code, "ERR_SANDBOX_NETWORK");
     assert.equal((await sandbox.readFile("f")).length, 100_000);
+  });
+
+  test("C202 files of the kernel have their text, whatever the daemon says of their length", async (t) => {
+    const { engine, sandbox } = await open(t);
+    await sandbox.shell("ln -s /proc/version link");
+    assert.equal(await sandbox.readFile("/proc/version"), (await sandbox.shell("cat /proc/version")).output);
+    assert.equal(engine.count(DOWNLOAD), 0);
+    engine.fault(DOWNLOAD, { instead: { status: 200, headers: { "content-length": "0" } } });
+    assert.match(await sandbox.readFile("link"), /^Linux version/, "nothing came, so it is read in another way");
+    // /sys promises a page and closes early.
+    await sandbox.writeFile("page", "real text\n");
+    engine.fault(DOWNLOAD, { stop: { after: 6, how: "drop", keepLength: true } });
+    assert.equal(await sandbox.readFile("page"), "real text\n");
+    assert.match((await rejection(sandbox.readFile("/proc/self"))).message, /it is a directory; the path was \/proc\/self/);
+    assert.equal(await sandbox.readFile("/proc/no/such"), null);
+    assert.equal((await rejection(sandbox.readBytes("/proc/kallsyms", { maxBytes: 100 }))).code, "ERR_SANDBOX_TOO_LARGE");
+  });
+
+  test("C202 a pipe and a device are refused in words, and hold nothing up", async (t) => {
+    const { emulator, engine, sandbox } = await open(t);
+    await sandbox.shell("mkfifo pipe; mkdir d; mkfifo d/pipe");
+    const { home } = emulator.sandbox(sandbox.sandboxId);
+    // The daemon's own open() waits for ever: here it is woken, so that the test can end.
+    const wake = () => ["pipe", "d/pipe"].forEach((name) => closeSync(openSync(`${home}/${name}`, constants.O_RDWR)));
+    const began = Date.now();
+    const errors = await Promise.all([rejection(sandbox.readFile("pipe")), rejection(sandbox.writeFile("d/pipe", "x"))]).finally(wake);
+    for (const error of errors) {
+      assert.equal(error.code, "ERR_SANDBOX_INVALID_ARG", error.message);
+      assert.match(error.message, /it is no regular file, but a pipe, a device or a socket; the path was \S*\/pipe$/);
+    }
+    engine.fault(DOWNLOAD, { instead: { status: 200, headers: { "content-length": "0" } } });
+    assert.match((await rejection(sandbox.readFile("/dev/zero"))).message, /no regular file/);
+    await sandbox.close();
+    assert.ok(Date.now() - began < 8000);
+  });
+
+  test("C202 a file that may not be read: FORBIDDEN, with the path", async (t) => {
+    const { engine, sandbox } = await open(t);
+    await sandbox.start();
+    const forbidden = { status: 403, headers: { "content-type": "text/plain; charset=utf-8" }, body: "403 Forbidden" };
+    engine.fault(DOWNLOAD, { instead: forbidden });
+    const error = await rejection(sandbox.readFile("secret"));
+    assert.equal(error.code, "ERR_SANDBOX_FORBIDDEN");
+    assert.match(error.message, /the path was \S*\/secret$/);
+  });
+
+  test("C165 ~ is the home of the sandbox's user, asked for once", async (t) => {
+    const { emulator, engine, sandbox } = await open(t, { workDir: "project" });
+    const HOME = "toolbox GET /user-home-dir";
+    await sandbox.writeFile("plain", "1");
+    await sandbox.writeFile("a~b", "name");
+    assert.equal(engine.count(HOME), 0);
+    await sandbox.writeFile("~/a.txt", "x");
+    assert.equal((await sandbox.shell("cat ~/a.txt; ls")).output, "xa~b\nplain\n");
+    assert.equal(await sandbox.readFile("~/a.txt"), "x");
+    assert.equal(await sandbox.readFile(`${emulator.sandbox(sandbox.sandboxId).home}/a.txt`), "x");
+    assert.equal(engine.count(HOME), 1);
+    engine.fault(HOME, { instead: daytonaReplies.badGateway() });
+    const other = await open(t);
+    other.engine.fault(HOME, { instead: daytonaReplies.badGateway() });
+    assert.match((await rejection(other.sandbox.readFile("~/b"))).message, /ask for the home of the sandbox's user: HTTP 502/);
+    assert.equal(await other.sandbox.readFile("~/b"), null);
   });
 
   test("files of a sandbox that is gone: lost, not missing", async (t) => {

@@ -43,28 +43,13 @@ static bool is_not_ready(const sbx_http *reply, int code) {
          (reply->op.err.code == SBX_OK && reply->status >= 502 && reply->status <= 504);
 }
 
-/* Old ones do not tell; relative paths begin at the right place there all the same. */
-static int take_directory(sbx_session *session, const sbx_http *reply, sbx_err *err) {
-  static const char verb[] = "ask the sandbox for its working directory";
-  sbx_json_doc *doc = NULL;
-  sbx_slice dir;
-  if (sbx__daytona_no_route(reply))
-    return SBX_OK;
-  int rc = sbx_remote_exchange_json(&doc, &sbx__daytona_toolbox, reply, verb, err);
-  if (rc == SBX_OK && (!sbx_json_string(sbx_json_get(sbx_json_root(doc), "dir"), &dir) ||
-                       dir.len == 0 || dir.ptr[0] != '/' || sbx_slice_has_nul(dir)))
-    rc = sbx_err_set(err, SBX_EPROTO, "daytona: the sandbox's working directory is no path");
-  if (rc == SBX_OK && sbx__daytona_set_text(&session->dir, dir) != SBX_OK)
-    rc = sbx_err_set(err, SBX_ENOMEM, NULL);
-  sbx_json_free(doc, false);
-  return rc;
-}
-
 static void on_directory(sbx_steps *steps, sbx_http *reply) {
   open_op *o = open_of(steps);
   sbx_err err;
-  int rc = take_directory(steps->session, reply, &err);
-  if (rc == SBX_OK) {
+  int rc = sbx__daytona_take_dir(&steps->session->dir, reply,
+                                 "ask the sandbox for its working directory", &err);
+  /* Old ones do not tell; relative paths begin at the right place there all the same. */
+  if (rc == SBX_OK || sbx__daytona_no_route(reply)) {
     steps->session->open = true;
     sbx_steps_finish(steps, NULL);
   } else if (is_not_ready(reply, rc) && ++o->tries < MAX_TOOLBOX_TRIES) {

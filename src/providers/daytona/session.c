@@ -30,6 +30,7 @@ void sbx__daytona_session_free(sbx_session *session) {
   sbx_free(session->id);
   sbx_free(session->toolbox);
   sbx_free(session->dir);
+  sbx_free(session->home);
   sbx_free(session);
 }
 

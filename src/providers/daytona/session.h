@@ -57,6 +57,7 @@ struct sbx_session {
   char *id;
   char *toolbox;  /* base URL of its toolbox, the id included */
   char *dir;      /* its working directory; NULL: not known */
+  char *home;     /* its user's; NULL: nobody has asked for it yet */
   bool may_exist; /* a create was sent, and no refusal came */
   bool open;
   bool old_shell; /* its daemon has no real shell for commands */

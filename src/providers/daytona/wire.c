@@ -14,10 +14,19 @@ int sbx__daytona_api_url(sbx_buf *out, const sbx_config *config, const char *id,
   return sbx_buf_append_str(out, rest);
 }
 
+static bool is_at_home(sbx_slice path) {
+  return path.len > 0 && path.ptr[0] == '~' && (path.len == 1 || path.ptr[1] == '/');
+}
+
 int sbx__daytona_absolute(sbx_buf *out, const sbx_session *session, sbx_slice path) {
   bool relative = path.len == 0 || path.ptr[0] != '/';
-  if (relative && session->dir != NULL) {
-    sbx_buf_append_str(out, session->dir);
+  const char *base = relative ? session->dir : NULL;
+  if (is_at_home(path)) {
+    base = session->home;
+    path = sbx_slice_skip(path, 2);
+  }
+  if (base != NULL) {
+    sbx_buf_append_str(out, base);
     if (path.len > 0 && out->len > 0 && out->ptr[out->len - 1] != '/')
       sbx_buf_append_char(out, '/');
   }
@@ -99,17 +108,35 @@ const sbx_remote_service sbx__daytona_api = {
 
 #define HALTED "; the sandbox is not running"
 
-static const sbx_remote_meaning tool_meanings[] = {
-    {400, "is the sandbox started", SBX_ECONFLICT, HALTED, SBX_REMOTE_EFFECT_NONE},
-    {400, "failed to get runner info", SBX_ECONFLICT, HALTED, SBX_REMOTE_EFFECT_NONE},
-    {400, "failed to resolve container", SBX_ECONFLICT, HALTED, SBX_REMOTE_EFFECT_NONE},
-    {404, "sandbox container not found", SBX_ECONFLICT, NULL, SBX_REMOTE_EFFECT_NONE},
-    {0},
-};
+// clang-format off
+#define TOOL_MEANINGS                                                                              \
+  {400, "is the sandbox started", SBX_ECONFLICT, HALTED, SBX_REMOTE_EFFECT_NONE},                  \
+  {400, "failed to get runner info", SBX_ECONFLICT, HALTED, SBX_REMOTE_EFFECT_NONE},               \
+  {400, "failed to resolve container", SBX_ECONFLICT, HALTED, SBX_REMOTE_EFFECT_NONE},             \
+  {404, "sandbox container not found", SBX_ECONFLICT, NULL, SBX_REMOTE_EFFECT_NONE}
+// clang-format on
+
+static const sbx_remote_meaning tool_meanings[] = {TOOL_MEANINGS, {0}};
 
 const sbx_remote_service sbx__daytona_toolbox = {
     .provider = "daytona",
     .meanings = tool_meanings,
+    .foreign = HINT_AT_URL,
+};
+
+static const sbx_remote_meaning file_meanings[] = {
+    TOOL_MEANINGS,
+    {404, "", SBX_ENOTFOUND, NULL, SBX_REMOTE_EFFECT_NONE},
+    {404, "FILE_NOT_FOUND", SBX_ENOTFOUND, NULL, SBX_REMOTE_EFFECT_NONE},
+    {404, "file not found", SBX_ENOTFOUND, NULL, SBX_REMOTE_EFFECT_NONE},
+    {404, "no such file", SBX_ENOTFOUND, NULL, SBX_REMOTE_EFFECT_NONE},
+    {404, NULL, SBX_EPROTO, NULL, SBX_REMOTE_EFFECT_NONE}, /* something else is missing */
+    {0},
+};
+
+const sbx_remote_service sbx__daytona_files = {
+    .provider = "daytona",
+    .meanings = file_meanings,
     .foreign = HINT_AT_URL,
 };
 
@@ -120,4 +147,41 @@ int sbx__daytona_check_tool(sbx_err *err, const sbx_http *reply, const char *ver
 bool sbx__daytona_no_route(const sbx_http *reply) {
   return reply->op.err.code == SBX_OK && reply->status == 404 &&
          sbx_remote_exchange_says(sbx_buf_slice(&reply->body), "page not found");
+}
+
+/* ---- directories ---------------------------------------------------------------------------- */
+
+int sbx__daytona_take_dir(char **out, const sbx_http *reply, const char *verb, sbx_err *err) {
+  sbx_json_doc *doc = NULL;
+  sbx_slice dir;
+  int rc = sbx_remote_exchange_json(&doc, &sbx__daytona_toolbox, reply, verb, err);
+  if (rc == SBX_OK && (!sbx_json_string(sbx_json_get(sbx_json_root(doc), "dir"), &dir) ||
+                       dir.len == 0 || dir.ptr[0] != '/' || sbx_slice_has_nul(dir)))
+    rc = sbx_err_set(err, SBX_EPROTO, "daytona: %s: the answer is no path", verb);
+  if (rc == SBX_OK && sbx__daytona_set_text(out, dir) != SBX_OK)
+    rc = sbx_err_set(err, SBX_ENOMEM, NULL);
+  sbx_json_free(doc, false);
+  return rc;
+}
+
+static void on_home(sbx_steps *steps, sbx_http *reply) {
+  sbx_err err;
+  if (sbx__daytona_take_dir(&steps->session->home, reply, "ask for the home of the sandbox's user",
+                            &err) == SBX_OK) {
+    steps->on_time(steps);
+    return;
+  }
+  err.no_effect = true;
+  sbx_steps_finish(steps, &err);
+}
+
+void sbx__daytona_need_home(sbx_steps *steps, sbx_slice path, sbx_steps_time then) {
+  sbx_buf url;
+  if (!is_at_home(path) || steps->session->home != NULL) {
+    then(steps);
+    return;
+  }
+  steps->on_time = then;
+  sbx__daytona_tool_url(&url, steps->session, "/user-home-dir", sbx_slice_of(NULL, 0));
+  sbx__daytona_send(steps, "GET", &url, NULL, true, on_home);
 }

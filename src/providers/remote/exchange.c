@@ -95,11 +95,19 @@ static uint64_t retry_after(const sbx_headers *headers) {
   return longest;
 }
 
+static bool fits(const sbx_remote_meaning *meaning, const sbx_http *reply) {
+  const char *says = meaning->says;
+  if (meaning->status != reply->status)
+    return false;
+  if (says != NULL && says[0] == '\0')
+    return reply->body.len == 0;
+  return says == NULL || sbx_remote_exchange_says(sbx_buf_slice(&reply->body), says);
+}
+
 static const sbx_remote_meaning *meaning_of(const sbx_remote_service *service,
                                             const sbx_http *reply) {
   for (const sbx_remote_meaning *m = service->meanings; m != NULL && m->status != 0; m++) {
-    if (m->status == reply->status &&
-        (m->says == NULL || sbx_remote_exchange_says(sbx_buf_slice(&reply->body), m->says)))
+    if (fits(m, reply))
       return m;
   }
   return NULL;

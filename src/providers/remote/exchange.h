@@ -37,7 +37,7 @@ typedef enum sbx_remote_effect {
 /* Where a service means something else than its status says. */
 typedef struct sbx_remote_meaning {
   int status;
-  const char *says; /* in the body, in any case of letters; NULL: whatever it says */
+  const char *says; /* in the body, in any case of letters; "": nothing; NULL: whatever */
   int code;
   const char *advice; /* what is added to the message; may be NULL */
   sbx_remote_effect effect;

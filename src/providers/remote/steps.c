@@ -133,6 +133,7 @@ void sbx_steps_finish(sbx_steps *steps, const sbx_err *err) {
   if (steps->let_go != NULL && !steps->op.finished)
     steps->let_go(steps);
   sbx_timer_stop(&steps->pause);
+  sbx_op_drop(&steps->request, SBX_ECANCELED); /* what runs beside it may have ended it */
   sbx_op_finish(&steps->op, err);
 }
 
