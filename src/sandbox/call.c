@@ -2,7 +2,7 @@
  *
  * Invariant: a call that runs has an op of the provider in flight, so each step comes from the end
  * of one; its callback comes once, through sbx__call_finish(). */
-#include "sandbox/sandbox.h"
+#include "sandbox/call.h"
 
 #include "core/alloc.h"
 
@@ -74,7 +74,7 @@ static void on_done(sbx_op *op, void *arg) {
     sb->active--;
   if (call->place != NULL)
     sbx__place_leave(call->place);
-  sbx__sandbox_step(sb);
+  sb->step(sb);
 }
 
 /* ---- cancel, deadline, the loop's end ---- */
@@ -119,6 +119,20 @@ static const sbx_op_class call_class = {"call", abort_call, destroy_call};
 
 /* ---- begin ---- */
 
+int sbx__sandbox_check(const sbx_sandbox *sb, sbx_err *err) {
+  if (sb->closed || sbx_loop_is_closing(sb->loop))
+    sbx_err_set(err, SBX_ECLOSED, "the sandbox is closed; make a new sandbox object to go on");
+  else if (sb->places.lost)
+    sbx_err_set(err, SBX_ELOST,
+                "the sandbox is gone, and its files and processes with it; make a new sandbox "
+                "object to go on");
+  else
+    return SBX_OK;
+  if (err != NULL)
+    err->provider = sb->provider->id;
+  return sb->closed || sbx_loop_is_closing(sb->loop) ? SBX_ECLOSED : SBX_ELOST;
+}
+
 void sbx__call_init(sbx_call *call, sbx_sandbox *sb, const sbx__call_kind *kind, void *arg) {
   call->kind = kind;
   call->sb = sb;
@@ -133,10 +147,6 @@ void sbx__call_init(sbx_call *call, sbx_sandbox *sb, const sbx__call_kind *kind,
   sbx_op_init(&call->op, &call_class, sb->loop, on_done, call);
 }
 
-bool sbx__sandbox_is_open(const sbx_sandbox *sb) {
-  return sb->place != NULL && sb->place->state == SBX__PLACE_OPEN;
-}
-
 static void refuse_paused(sbx_call *call) {
   sbx_err err;
   sbx_err_set(&err, SBX_ECONFLICT,
@@ -145,7 +155,7 @@ static void refuse_paused(sbx_call *call) {
 }
 
 static void run(sbx_call *call) {
-  sbx__place *place = call->sb->place;
+  sbx__place *place = call->sb->places.current;
   if (place->pausing) {
     refuse_paused(call);
     return;
@@ -160,16 +170,16 @@ static void run(sbx_call *call) {
 
 /* Calls wait for it; one that is opening already is joined. */
 static void open_place(sbx_sandbox *sb) {
-  if (sb->place == NULL)
-    sbx__place_open(sb);
-  else if (sb->place->state == SBX__PLACE_HALTED)
-    sbx__place_reopen(sb->place);
+  if (sb->places.current == NULL)
+    sbx__place_open(&sb->places);
+  else if (sb->places.current->state == SBX__PLACE_HALTED)
+    sbx__place_reopen(sb->places.current);
 }
 
 void sbx__call_begin(sbx_call *call) {
   sbx_sandbox *sb = call->sb;
   sb->active++;
-  if (sbx__sandbox_is_open(sb))
+  if (sbx__places_are_open(&sb->places))
     run(call);
   else
     open_place(sb);
@@ -186,6 +196,13 @@ void sbx__calls_started(sbx_sandbox *sb, const sbx_err *err) {
   }
 }
 
+void sbx__calls_gone(sbx_sandbox *sb, const sbx__place *place) {
+  for (sbx_call *call = sb->first_call; call != NULL; call = call->next) {
+    if (call->place == place && call->child != NULL)
+      sbx_op_abort(call->child, SBX_ECANCELED);
+  }
+}
+
 /* ---- lost, or only slow? ---- */
 
 static void finish_lost(sbx_call *call) {
@@ -196,8 +213,8 @@ static void finish_lost(sbx_call *call) {
   sbx_err_set(&err, SBX_ELOST, "the sandbox is gone, and its files and processes with it; ");
   if (effects != NULL)
     sbx_err_append(&err, "%s; ", effects);
-  sbx_err_append(&err, sb->lost || sb->closed ? "make a new sandbox object to go on"
-                                              : "the next call starts a new, empty sandbox");
+  sbx_err_append(&err, sb->places.lost || sb->closed ? "make a new sandbox object to go on"
+                                                     : "the next call starts a new, empty sandbox");
   /* A call that was ended because another one found out has no cause of its own. */
   if (call->cause.code != SBX_OK && call->cause.code != SBX_ECANCELED)
     sbx_err_append(&err, " (%s)", call->cause.message);
@@ -258,7 +275,7 @@ static void begin_again(sbx_call *call) {
   sbx_err_clear(&call->cause);
   sbx__place_leave(place);
   /* Another call may have had it started meanwhile. */
-  if (sbx__sandbox_is_open(call->sb))
+  if (sbx__places_are_open(&call->sb->places))
     run(call);
   else
     open_place(call->sb);

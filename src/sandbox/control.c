@@ -2,9 +2,11 @@
  *
  * Invariant: a control never starts a sandbox that nobody has used; there is nothing to prolong or
  * to pause then. */
-#include "sandbox/sandbox.h"
+#include "sandbox/call.h"
 
 #include "core/alloc.h"
+
+enum { MAX_LIFETIME_S = 24 * 60 * 60 };
 
 typedef struct control_call {
   sbx_call call;
@@ -36,7 +38,7 @@ static void run_pause(sbx_call *call) {
     call->place->pausing = true;
     call->pauses = ++call->place->pauses;
   }
-  sbx__call_await(call, child, call->sb->delete_timeout_ms);
+  sbx__call_await(call, child, call->sb->places.delete_timeout_ms);
 }
 
 static void run_control(sbx_call *call) {
@@ -47,7 +49,7 @@ static void run_control(sbx_call *call) {
   }
   sbx_op *child = call->sb->provider->control(call->place->session, control->control,
                                               control->seconds, sbx__call_child_done, call);
-  sbx__call_await(call, child, call->sb->delete_timeout_ms);
+  sbx__call_await(call, child, call->sb->places.delete_timeout_ms);
 }
 
 static void report_control(sbx_call *call, const sbx_err *err) {
@@ -64,10 +66,10 @@ static int check(const sbx_sandbox *sb, sbx_control control, uint64_t seconds, s
                        control == SBX_SET_LIFETIME
                            ? "this provider's sandboxes have no lifetime that could be set"
                            : "this provider cannot pause a sandbox");
-  if (seconds > SBX__MAX_LIFETIME_S || (control == SBX_SET_LIFETIME && seconds == 0))
+  if (seconds > MAX_LIFETIME_S || (control == SBX_SET_LIFETIME && seconds == 0))
     return sbx_err_set(err, SBX_EINVAL, "a lifetime is a whole number of seconds from 1 to %d",
-                       SBX__MAX_LIFETIME_S);
-  if (!sbx__sandbox_is_open(sb))
+                       MAX_LIFETIME_S);
+  if (!sbx__places_are_open(&sb->places))
     return sbx_err_set(err, SBX_ENOTREADY,
                        "the sandbox has not started; start it, or make any other call, first");
   return SBX_OK;

@@ -7,9 +7,11 @@
  * Invariant: the provider's exec is called at most once per call, but for a sandbox that did not
  * run and was started again; an outcome is what the provider has seen or what we did, never a
  * guess. */
-#include "sandbox/sandbox.h"
+#include "sandbox/call.h"
 
 #include "core/alloc.h"
+#include "sandbox/relay.h"
+#include "sandbox/spec.h"
 
 #include <assert.h>
 
@@ -293,7 +295,7 @@ int sbx_sandbox_exec(sbx_sandbox *sb, const sbx_exec_spec *spec, sbx_output_cb o
     goto nomem;
   exec->call.keeps_arguments = sb->provider->restarts;
   exec->call.endless = full.timeout_ms == SBX_NO_TIMEOUT;
-  bool copies = !sbx__sandbox_is_open(sb) || exec->call.keeps_arguments;
+  bool copies = !sbx__places_are_open(&sb->places) || exec->call.keeps_arguments;
   if (copies && sbx__copy_spec(&exec->spec, &exec->spec_block, &full) != SBX_OK)
     goto nomem;
   sbx_timer_init(&exec->budget, sb->loop, on_budget);

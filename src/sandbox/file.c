@@ -2,15 +2,17 @@
  *
  * Invariant: "no such file" is an answer, and only the provider's clear word for it; every other
  * failure is an error. */
-#include "sandbox/sandbox.h"
+#include "sandbox/call.h"
 
 #include "core/alloc.h"
+#include "sandbox/spec.h"
 
 #include <string.h>
 
 /* A larger file is not held twice for the rare case that the sandbox has stopped; its write is then
  * refused, and can be repeated. */
 enum { MAX_KEPT_BYTES = 1 << 20 };
+#define MAX_READ_BYTES ((size_t)1 << 31)
 
 typedef struct file_call {
   sbx_call call;
@@ -71,7 +73,7 @@ static int begin(sbx_sandbox *sb, const file_call *model, const sbx__call_kind *
     return sbx_err_set(err, SBX_ENOMEM, NULL);
   *file = *model;
   file->call.keeps_arguments = sb->provider->restarts && model->bytes.len <= MAX_KEPT_BYTES;
-  bool copies = !sbx__sandbox_is_open(sb) || file->call.keeps_arguments;
+  bool copies = !sbx__places_are_open(&sb->places) || file->call.keeps_arguments;
   if (copies && copy_arguments(file) != SBX_OK) {
     sbx_free(file);
     return sbx_err_set(err, SBX_ENOMEM, NULL);
@@ -159,13 +161,13 @@ int sbx_sandbox_read(sbx_sandbox *sb, sbx_slice path, size_t max_bytes, sbx_read
   int rc = sbx__sandbox_check(sb, err);
   if (rc == SBX_OK)
     rc = sbx__check_path(path, err);
-  if (rc == SBX_OK && max_bytes > SBX__MAX_READ_BYTES)
+  if (rc == SBX_OK && max_bytes > MAX_READ_BYTES)
     rc = sbx_err_set(err, SBX_EINVAL, "max_bytes is %zu; give at most %zu (2 GiB)", max_bytes,
-                     SBX__MAX_READ_BYTES);
+                     MAX_READ_BYTES);
   if (rc != SBX_OK)
     return rc;
   file_call model = {.path = path, .on_read = cb};
-  sbx_buf_init(&model.data, max_bytes > 0 ? max_bytes : SBX__MAX_READ_BYTES);
+  sbx_buf_init(&model.data, max_bytes > 0 ? max_bytes : MAX_READ_BYTES);
   return begin(sb, &model, &read_kind, arg, out, err);
 }
 

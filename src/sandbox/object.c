@@ -2,9 +2,11 @@
  *
  * Invariant: at most one start and one round of deletions are under way, whoever asked; the
  * object's memory goes only when its last call has been reported and its last place is freed. */
-#include "sandbox/sandbox.h"
+#include "sandbox/object.h"
 
 #include "core/alloc.h"
+#include "sandbox/call.h"
+#include "sandbox/spec.h"
 
 enum {
   DEFAULT_EXEC_TIMEOUT_MS = 30 * 1000,
@@ -21,150 +23,6 @@ typedef struct done_call {
   sbx_call call;
   sbx_done_cb cb;
 } done_call;
-
-/* ---- options ---- */
-
-static int read_limit(uint64_t *out, const sbx_json *options, const char *name, sbx_err *err) {
-  const sbx_json *v = sbx_json_get(options, name);
-  int64_t ms;
-  if (v == NULL)
-    return SBX_OK;
-  if (!sbx_json_int(v, 1, SBX__MAX_TIMEOUT_MS, &ms))
-    return sbx_err_set(err, SBX_EINVAL, "%s must be a whole number of milliseconds from 1 to %d",
-                       name, SBX__MAX_TIMEOUT_MS);
-  *out = (uint64_t)ms;
-  return SBX_OK;
-}
-
-static int read_shell(sbx_sandbox *sb, const sbx_json *options, sbx_err *err) {
-  const sbx_json *v = sbx_json_get(options, "shell");
-  sbx_slice shell = {NULL, 0};
-  if (v == NULL)
-    return SBX_OK;
-  if (!sbx_json_string(v, &shell) || shell.len == 0)
-    return sbx_err_set(err, SBX_EINVAL, "shell must be \"bash\", \"sh\" or an absolute path");
-  int rc = sbx__check_shell(shell, err);
-  if (rc != SBX_OK)
-    return rc;
-  sb->shell = sbx_strndup(shell.ptr, shell.len);
-  return sb->shell != NULL ? SBX_OK : sbx_err_set(err, SBX_ENOMEM, NULL);
-}
-
-static int read_common(sbx_sandbox *sb, const sbx_json *options, sbx_err *err) {
-  const sbx_json *v = sbx_json_get(options, "onLost");
-  sbx_slice on_lost = sbx_slice_str("recreate");
-  int rc = read_limit(&sb->exec_timeout_ms, options, "defaultTimeoutMs", err);
-  if (rc == SBX_OK)
-    rc = read_limit(&sb->start_timeout_ms, options, "startTimeoutMs", err);
-  if (rc == SBX_OK)
-    rc = read_shell(sb, options, err);
-  if (rc != SBX_OK)
-    return rc;
-  if (sb->file_timeout_ms < sb->exec_timeout_ms)
-    sb->file_timeout_ms = sb->exec_timeout_ms;
-  bool is_text = v == NULL || sbx_json_string(v, &on_lost);
-  sb->recreate = is_text && sbx_slice_eq_str(on_lost, "recreate");
-  if (!sb->recreate && !(is_text && sbx_slice_eq_str(on_lost, "reject")))
-    return sbx_err_set(err, SBX_EINVAL, "onLost must be \"recreate\" or \"reject\"");
-  return SBX_OK;
-}
-
-static int configure(sbx_sandbox *sb, sbx_slice options_json, sbx_err *err) {
-  sbx_json_doc *doc = NULL;
-  sbx_err why;
-  int rc = sbx_json_parse(&doc, options_json, &why);
-  if (rc == SBX_EPROTO)
-    return sbx_err_set(err, SBX_EINVAL, "the options are not JSON: %s", why.message);
-  if (rc != SBX_OK) {
-    sbx_err_copy(err, &why);
-    return rc;
-  }
-  const sbx_json *options = sbx_json_root(doc);
-  if (!sbx_json_is_object(options))
-    rc = sbx_err_set(err, SBX_EINVAL, "the options must be one JSON object");
-  if (rc == SBX_OK)
-    rc = read_common(sb, options, err);
-  if (rc == SBX_OK)
-    rc = sbx_provider_configure(&sb->config, sb->provider, sb->loop, options, err);
-  sbx_json_free(doc, true);
-  return rc;
-}
-
-/* ---- the grace of a close ---- */
-
-/* Ends the calls that a close does not wait for. */
-static void shut_calls(sbx_sandbox *sb, bool endless_only) {
-  for (sbx_call *call = sb->first_call; call != NULL; call = call->next) {
-    if (call->endless || !endless_only)
-      sbx__call_shut(call);
-  }
-}
-
-static void on_grace_over(sbx_timer *timer) {
-  shut_calls((sbx_sandbox *)(void *)((char *)timer - offsetof(sbx_sandbox, grace)), false);
-}
-
-/* ---- new ---- */
-
-int sbx__sandbox_new_with(sbx_sandbox **out, sbx_loop *loop, const sbx_provider *provider,
-                          sbx_slice options_json, sbx_err *err) {
-  sbx_sandbox *sb = sbx_calloc(1, sizeof *sb);
-  if (sb == NULL)
-    return sbx_err_set(err, SBX_ENOMEM, NULL);
-  sb->loop = loop;
-  sb->provider = provider;
-  sb->exec_timeout_ms = DEFAULT_EXEC_TIMEOUT_MS;
-  sb->start_timeout_ms = DEFAULT_START_TIMEOUT_MS;
-  sb->late_timeout_ms = LATE_TIMEOUT_MS;
-  sb->hurry_timeout_ms = HURRY_TIMEOUT_MS;
-  sb->file_timeout_ms = MIN_FILE_TIMEOUT_MS;
-  sb->probe_timeout_ms = PROBE_TIMEOUT_MS;
-  sb->delete_timeout_ms = DELETE_TIMEOUT_MS;
-  sb->search_timeout_ms = SEARCH_TIMEOUT_MS;
-  sbx_timer_init(&sb->grace, loop, on_grace_over);
-  int rc = configure(sb, options_json, err);
-  if (rc != SBX_OK) {
-    if (err != NULL && err->provider == NULL)
-      err->provider = provider->id;
-    sbx_free(sb->shell);
-    sbx_free(sb);
-    return rc;
-  }
-  *out = sb;
-  return SBX_OK;
-}
-
-int sbx_sandbox_new(sbx_sandbox **out, sbx_loop *loop, const char *provider, sbx_slice options_json,
-                    sbx_err *err) {
-  const sbx_provider *found = sbx_provider_find(provider);
-  if (found != NULL)
-    return sbx__sandbox_new_with(out, loop, found, options_json, err);
-  sbx_err_set(err, SBX_EUNSUPPORTED, "no such provider: ");
-  sbx_err_append_remote(err, sbx_slice_str(provider));
-  return SBX_EUNSUPPORTED;
-}
-
-uint32_t sbx_sandbox_capabilities(const sbx_sandbox *sb) {
-  return sb->provider->caps;
-}
-
-const char *sbx_sandbox_id(const sbx_sandbox *sb) {
-  return sb->place != NULL ? sb->provider->session_id(sb->place->session) : NULL;
-}
-
-int sbx__sandbox_check(const sbx_sandbox *sb, sbx_err *err) {
-  if (sb->closed || sbx_loop_is_closing(sb->loop))
-    sbx_err_set(err, SBX_ECLOSED, "the sandbox is closed; make a new sandbox object to go on");
-  else if (sb->lost)
-    sbx_err_set(err, SBX_ELOST,
-                "the sandbox is gone, and its files and processes with it; make a new sandbox "
-                "object to go on");
-  else
-    return SBX_OK;
-  if (err != NULL)
-    err->provider = sb->provider->id;
-  return sb->closed || sbx_loop_is_closing(sb->loop) ? SBX_ECLOSED : SBX_ELOST;
-}
 
 /* ---- calls that only report that they are done: start and close ---- */
 
@@ -203,7 +61,78 @@ int sbx_sandbox_start(sbx_sandbox *sb, sbx_done_cb cb, void *arg, sbx_call **out
   return SBX_OK;
 }
 
+/* ---- going on with a close or a free ---- */
+
+static void finish_closers(sbx_sandbox *sb, const sbx_err *cause) {
+  sbx_err err;
+  if (cause != NULL) {
+    sbx_err_set(&err, cause->code,
+                "the sandbox could not be deleted and may still exist: %s; close it again to retry",
+                cause->message);
+    err.status = cause->status;
+    err.provider = cause->provider;
+  }
+  for (sbx_call *call = sb->first_call; call != NULL; call = call->next) {
+    if (call->state == SBX__CALL_CLOSES)
+      sbx__call_finish(call, cause != NULL ? &err : NULL);
+  }
+}
+
+/* The calls have ended: deletes everything that is left, each place once. */
+static void delete_all(sbx_sandbox *sb) {
+  sb->deleting = true;
+  for (sbx__place *place = sb->places.first; place != NULL; place = place->next) {
+    if (sbx__place_is_busy(place))
+      sbx__place_hurry(place);
+    else
+      sbx__place_delete(place);
+  }
+}
+
+static void step_close(sbx_sandbox *sb) {
+  const sbx_err *cause = NULL;
+  if (sb->closers == 0 || sb->active > 0)
+    return;
+  sbx_timer_stop(&sb->grace);
+  if (!sb->deleting) {
+    /* A start whose callers were all cancelled may be under way. */
+    if (sb->places.current != NULL && sb->places.current->state == SBX__PLACE_OPENING)
+      return;
+    delete_all(sb);
+  }
+  for (const sbx__place *place = sb->places.first; place != NULL; place = place->next) {
+    if (sbx__place_is_busy(place))
+      return;
+    if (place->err.code != SBX_OK)
+      cause = &place->err;
+  }
+  sb->deleting = false;
+  finish_closers(sb, cause);
+}
+
+static void step(sbx_sandbox *sb) {
+  if (!sb->places.freed) {
+    step_close(sb);
+  } else if (sb->first_call == NULL && sb->places.first == NULL) {
+    sb->provider->config_free(sb->places.config);
+    sbx_free(sb->shell);
+    sbx_free(sb);
+  }
+}
+
 /* ---- close ---- */
+
+/* Ends the calls that a close does not wait for. */
+static void shut_calls(sbx_sandbox *sb, bool endless_only) {
+  for (sbx_call *call = sb->first_call; call != NULL; call = call->next) {
+    if (call->endless || !endless_only)
+      sbx__call_shut(call);
+  }
+}
+
+static void on_grace_over(sbx_timer *timer) {
+  shut_calls((sbx_sandbox *)(void *)((char *)timer - offsetof(sbx_sandbox, grace)), false);
+}
 
 /* The shortest grace of all closes counts. */
 static void give_grace(sbx_sandbox *sb, uint64_t grace_ms) {
@@ -226,55 +155,8 @@ int sbx_sandbox_close(sbx_sandbox *sb, uint64_t grace_ms, sbx_done_cb cb, void *
   sb->closers++;
   sb->closed = true;
   give_grace(sb, grace_ms);
-  sbx__sandbox_step(sb);
+  step(sb);
   return SBX_OK;
-}
-
-static void finish_closers(sbx_sandbox *sb, const sbx_err *cause) {
-  sbx_err err;
-  if (cause != NULL) {
-    sbx_err_set(&err, cause->code,
-                "the sandbox could not be deleted and may still exist: %s; close it again to retry",
-                cause->message);
-    err.status = cause->status;
-    err.provider = cause->provider;
-  }
-  for (sbx_call *call = sb->first_call; call != NULL; call = call->next) {
-    if (call->state == SBX__CALL_CLOSES)
-      sbx__call_finish(call, cause != NULL ? &err : NULL);
-  }
-}
-
-/* The calls have ended: deletes everything that is left, each place once. */
-static void delete_all(sbx_sandbox *sb) {
-  sb->deleting = true;
-  for (sbx__place *place = sb->places; place != NULL; place = place->next) {
-    if (sbx__place_is_busy(place))
-      sbx__place_hurry(place);
-    else
-      sbx__place_delete(place);
-  }
-}
-
-static void step_close(sbx_sandbox *sb) {
-  const sbx_err *cause = NULL;
-  if (sb->closers == 0 || sb->active > 0)
-    return;
-  sbx_timer_stop(&sb->grace);
-  if (!sb->deleting) {
-    /* A start whose callers were all cancelled may be under way. */
-    if (sb->place != NULL && sb->place->state == SBX__PLACE_OPENING)
-      return;
-    delete_all(sb);
-  }
-  for (const sbx__place *place = sb->places; place != NULL; place = place->next) {
-    if (sbx__place_is_busy(place))
-      return;
-    if (place->err.code != SBX_OK)
-      cause = &place->err;
-  }
-  sb->deleting = false;
-  finish_closers(sb, cause);
 }
 
 /* ---- free ---- */
@@ -284,23 +166,153 @@ void sbx_sandbox_free(sbx_sandbox *sb) {
   if (sb == NULL)
     return;
   sb->closed = true;
-  sb->freed = true;
+  sb->places.freed = true;
   sbx_timer_stop(&sb->grace);
   for (sbx_call *call = sb->first_call; call != NULL; call = call->next)
     sbx_op_abort(&call->op, SBX_ECLOSED);
-  for (sbx__place *place = sb->places; place != NULL; place = next) {
+  for (sbx__place *place = sb->places.first; place != NULL; place = next) {
     next = place->next;
     sbx__place_abandon(place);
   }
-  sbx__sandbox_step(sb);
+  step(sb);
 }
 
-void sbx__sandbox_step(sbx_sandbox *sb) {
-  if (!sb->freed) {
-    step_close(sb);
-  } else if (sb->first_call == NULL && sb->places == NULL) {
-    sb->provider->config_free(sb->config);
+/* ---- what the places tell ---- */
+
+static sbx_sandbox *sandbox_of(sbx__places *set) {
+  return (sbx_sandbox *)(void *)((char *)set - offsetof(sbx_sandbox, places));
+}
+
+static void on_started(sbx__places *set, const sbx_err *err) {
+  sbx__calls_started(sandbox_of(set), err);
+}
+
+static void on_gone(sbx__places *set, const sbx__place *place) {
+  sbx__calls_gone(sandbox_of(set), place);
+}
+
+static void on_changed(sbx__places *set) {
+  step(sandbox_of(set));
+}
+
+static const sbx__place_events place_events = {on_started, on_gone, on_changed};
+
+/* ---- options ---- */
+
+static int read_limit(uint64_t *out, const sbx_json *options, const char *name, sbx_err *err) {
+  const sbx_json *v = sbx_json_get(options, name);
+  int64_t ms;
+  if (v == NULL)
+    return SBX_OK;
+  if (!sbx_json_int(v, 1, SBX__MAX_TIMEOUT_MS, &ms))
+    return sbx_err_set(err, SBX_EINVAL, "%s must be a whole number of milliseconds from 1 to %d",
+                       name, SBX__MAX_TIMEOUT_MS);
+  *out = (uint64_t)ms;
+  return SBX_OK;
+}
+
+static int read_shell(sbx_sandbox *sb, const sbx_json *options, sbx_err *err) {
+  const sbx_json *v = sbx_json_get(options, "shell");
+  sbx_slice shell = {NULL, 0};
+  if (v == NULL)
+    return SBX_OK;
+  if (!sbx_json_string(v, &shell) || shell.len == 0)
+    return sbx_err_set(err, SBX_EINVAL, "shell must be \"bash\", \"sh\" or an absolute path");
+  int rc = sbx__check_shell(shell, err);
+  if (rc != SBX_OK)
+    return rc;
+  sb->shell = sbx_strndup(shell.ptr, shell.len);
+  return sb->shell != NULL ? SBX_OK : sbx_err_set(err, SBX_ENOMEM, NULL);
+}
+
+static int read_common(sbx_sandbox *sb, const sbx_json *options, sbx_err *err) {
+  const sbx_json *v = sbx_json_get(options, "onLost");
+  sbx_slice on_lost = sbx_slice_str("recreate");
+  int rc = read_limit(&sb->exec_timeout_ms, options, "defaultTimeoutMs", err);
+  if (rc == SBX_OK)
+    rc = read_limit(&sb->places.start_timeout_ms, options, "startTimeoutMs", err);
+  if (rc == SBX_OK)
+    rc = read_shell(sb, options, err);
+  if (rc != SBX_OK)
+    return rc;
+  if (sb->file_timeout_ms < sb->exec_timeout_ms)
+    sb->file_timeout_ms = sb->exec_timeout_ms;
+  bool is_text = v == NULL || sbx_json_string(v, &on_lost);
+  sb->places.recreate = is_text && sbx_slice_eq_str(on_lost, "recreate");
+  if (!sb->places.recreate && !(is_text && sbx_slice_eq_str(on_lost, "reject")))
+    return sbx_err_set(err, SBX_EINVAL, "onLost must be \"recreate\" or \"reject\"");
+  return SBX_OK;
+}
+
+static int configure(sbx_sandbox *sb, sbx_slice options_json, sbx_err *err) {
+  sbx_json_doc *doc = NULL;
+  sbx_err why;
+  int rc = sbx_json_parse(&doc, options_json, &why);
+  if (rc == SBX_EPROTO)
+    return sbx_err_set(err, SBX_EINVAL, "the options are not JSON: %s", why.message);
+  if (rc != SBX_OK) {
+    sbx_err_copy(err, &why);
+    return rc;
+  }
+  const sbx_json *options = sbx_json_root(doc);
+  if (!sbx_json_is_object(options))
+    rc = sbx_err_set(err, SBX_EINVAL, "the options must be one JSON object");
+  if (rc == SBX_OK)
+    rc = read_common(sb, options, err);
+  if (rc == SBX_OK)
+    rc = sbx_provider_configure(&sb->places.config, sb->provider, sb->loop, options, err);
+  sbx_json_free(doc, true);
+  return rc;
+}
+
+/* ---- new ---- */
+
+int sbx__sandbox_new_with(sbx_sandbox **out, sbx_loop *loop, const sbx_provider *provider,
+                          sbx_slice options_json, sbx_err *err) {
+  sbx_sandbox *sb = sbx_calloc(1, sizeof *sb);
+  if (sb == NULL)
+    return sbx_err_set(err, SBX_ENOMEM, NULL);
+  sb->loop = loop;
+  sb->provider = provider;
+  sb->step = step;
+  sb->places.loop = loop;
+  sb->places.provider = provider;
+  sb->places.events = &place_events;
+  sb->exec_timeout_ms = DEFAULT_EXEC_TIMEOUT_MS;
+  sb->places.start_timeout_ms = DEFAULT_START_TIMEOUT_MS;
+  sb->places.late_timeout_ms = LATE_TIMEOUT_MS;
+  sb->places.hurry_timeout_ms = HURRY_TIMEOUT_MS;
+  sb->file_timeout_ms = MIN_FILE_TIMEOUT_MS;
+  sb->probe_timeout_ms = PROBE_TIMEOUT_MS;
+  sb->places.delete_timeout_ms = DELETE_TIMEOUT_MS;
+  sb->places.search_timeout_ms = SEARCH_TIMEOUT_MS;
+  sbx_timer_init(&sb->grace, loop, on_grace_over);
+  int rc = configure(sb, options_json, err);
+  if (rc != SBX_OK) {
+    if (err != NULL && err->provider == NULL)
+      err->provider = provider->id;
     sbx_free(sb->shell);
     sbx_free(sb);
+    return rc;
   }
+  *out = sb;
+  return SBX_OK;
+}
+
+int sbx_sandbox_new(sbx_sandbox **out, sbx_loop *loop, const char *provider, sbx_slice options_json,
+                    sbx_err *err) {
+  const sbx_provider *found = sbx_provider_find(provider);
+  if (found != NULL)
+    return sbx__sandbox_new_with(out, loop, found, options_json, err);
+  sbx_err_set(err, SBX_EUNSUPPORTED, "no such provider: ");
+  sbx_err_append_remote(err, sbx_slice_str(provider));
+  return SBX_EUNSUPPORTED;
+}
+
+uint32_t sbx_sandbox_capabilities(const sbx_sandbox *sb) {
+  return sb->provider->caps;
+}
+
+const char *sbx_sandbox_id(const sbx_sandbox *sb) {
+  return sb->places.current != NULL ? sb->provider->session_id(sb->places.current->session) : NULL;
 }

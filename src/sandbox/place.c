@@ -3,7 +3,7 @@
  * Invariant: a place leaves the list only when nothing is left at the provider, as far as can be
  * known: it was deleted, the provider says that it is gone, it is not ours to delete, or the user
  * freed the object. Until then somebody is told: the callers of the start, or of close. */
-#include "sandbox/sandbox.h"
+#include "sandbox/place.h"
 
 #include "core/alloc.h"
 #include "core/rand.h"
@@ -24,44 +24,48 @@ bool sbx__place_is_busy(const sbx__place *place) {
   return place->op != NULL || place->retry.armed || place->ending;
 }
 
+bool sbx__places_are_open(const sbx__places *set) {
+  return set->current != NULL && set->current->state == SBX__PLACE_OPEN;
+}
+
 /* ---- the end of a place ---- */
 
 static void place_free(sbx__place *place) {
-  sbx_sandbox *sb = place->sb;
+  sbx__places *set = place->set;
   sbx_timer_stop(&place->timer);
   sbx_timer_stop(&place->retry);
   sbx_task_cancel(&place->end);
-  if (sb->place == place)
-    sb->place = NULL;
+  if (set->current == place)
+    set->current = NULL;
   if (place->prev != NULL)
     place->prev->next = place->next;
   else
-    sb->places = place->next;
+    set->first = place->next;
   if (place->next != NULL)
     place->next->prev = place->prev;
-  sb->provider->session_free(place->session);
+  set->provider->session_free(place->session);
   sbx_free(place);
 }
 
 static void on_end(sbx_task *task) {
   sbx__place *place = place_of_task(task);
-  sbx_sandbox *sb = place->sb;
+  sbx__places *set = place->set;
   place_free(place);
-  sbx__sandbox_step(sb);
+  set->events->changed(set);
 }
 
 /* The session must outlive its op, which is freed only after its `done` has returned. */
 static void place_end(sbx__place *place) {
-  if (place->sb->place == place)
-    place->sb->place = NULL;
+  if (place->set->current == place)
+    place->set->current = NULL;
   place->state = SBX__PLACE_GONE;
   place->ending = true;
-  sbx_loop_defer(place->sb->loop, &place->end);
+  sbx_loop_defer(place->set->loop, &place->end);
 }
 
 void sbx__place_leave(sbx__place *place) {
   place->uses--;
-  bool unneeded = place->state == SBX__PLACE_GONE || place->sb->freed;
+  bool unneeded = place->state == SBX__PLACE_GONE || place->set->freed;
   if (place->uses == 0 && unneeded && !sbx__place_is_busy(place))
     place_end(place);
 }
@@ -86,34 +90,30 @@ static void lost_while_reopening(sbx__place *place) {
     sbx_op_abort(place->op, SBX_ECANCELED);
   sbx_err_set(&err, SBX_ELOST,
               "the sandbox is gone, and its files and processes with it; nothing was run; %s",
-              place->sb->lost ? "make a new sandbox object to go on"
-                              : "the next call starts a new, empty sandbox");
-  sbx__calls_started(place->sb, &err);
+              place->set->lost ? "make a new sandbox object to go on"
+                               : "the next call starts a new, empty sandbox");
+  place->set->events->started(place->set, &err);
 }
 
 void sbx__place_is_gone(sbx__place *place) {
-  sbx_sandbox *sb = place->sb;
+  sbx__places *set = place->set;
   bool reopening = place->state == SBX__PLACE_OPENING;
   if (place->state == SBX__PLACE_GONE)
     return;
   place->state = SBX__PLACE_GONE;
-  if (sb->place == place) {
-    sb->place = NULL;
-    sb->lost = !sb->recreate || !sb->provider->session_owned(place->session);
+  if (set->current == place) {
+    set->current = NULL;
+    set->lost = !set->recreate || !set->provider->session_owned(place->session);
   }
-  /* What else runs there would wait for an answer that cannot come. */
-  for (sbx_call *call = sb->first_call; call != NULL; call = call->next) {
-    if (call->place == place && call->child != NULL)
-      sbx_op_abort(call->child, SBX_ECANCELED);
-  }
+  set->events->gone(set, place);
   if (reopening)
     lost_while_reopening(place);
 }
 
 /* ---- no answer ---- */
 
-static void no_answer(sbx_err *err, const sbx_sandbox *sb, uint64_t limit_ms) {
-  const char *service = sb->provider->service != NULL ? sb->provider->service(sb->config) : NULL;
+static void no_answer(sbx_err *err, const sbx__places *set, uint64_t limit_ms) {
+  const char *service = set->provider->service != NULL ? set->provider->service(set->config) : NULL;
   sbx_err_set(err, SBX_ETIMEOUT, "no answer%s%s within %llu ms", service != NULL ? " of " : "",
               service != NULL ? service : "", (unsigned long long)limit_ms);
 }
@@ -122,42 +122,42 @@ static void no_answer(sbx_err *err, const sbx_sandbox *sb, uint64_t limit_ms) {
 
 /* Without an id there is nothing yet that could be deleted: a search comes first. */
 static uint64_t delete_limit(const sbx__place *place) {
-  const sbx_sandbox *sb = place->sb;
-  bool known = sb->provider->session_id(place->session) != NULL;
-  return known ? sb->delete_timeout_ms : sb->search_timeout_ms;
+  const sbx__places *set = place->set;
+  bool known = set->provider->session_id(place->session) != NULL;
+  return known ? set->delete_timeout_ms : set->search_timeout_ms;
 }
 
 static void on_deleted(sbx_op *op, void *arg) {
   sbx__place *place = arg;
-  sbx_sandbox *sb = place->sb;
+  sbx__places *set = place->set;
   place->op = NULL;
-  if (op->err.code == SBX_OK || op->err.code == SBX_ENOTFOUND || sb->freed) {
+  if (op->err.code == SBX_OK || op->err.code == SBX_ENOTFOUND || set->freed) {
     place_end(place);
     return;
   }
   place->state = SBX__PLACE_UNWANTED;
   if (op->err.code == SBX_ETIMEOUT)
-    no_answer(&place->err, sb, delete_limit(place));
+    no_answer(&place->err, set, delete_limit(place));
   else
     sbx_err_copy(&place->err, &op->err);
-  sbx__sandbox_step(sb);
+  set->events->changed(set);
 }
 
 void sbx__place_delete(sbx__place *place) {
-  sbx_sandbox *sb = place->sb;
+  sbx__places *set = place->set;
   sbx_err_clear(&place->err);
-  bool needed = sb->provider->session_owned(place->session) || sb->provider->closes_attached;
-  if (sb->freed || !needed) {
+  bool needed = set->provider->session_owned(place->session) || set->provider->closes_attached;
+  if (set->freed || !needed) {
     place_end(place);
     return;
   }
-  if (sbx_loop_is_closing(sb->loop)) {
+  if (sbx_loop_is_closing(set->loop)) {
     place->state = SBX__PLACE_UNWANTED;
     sbx_err_set(&place->err, SBX_ECLOSED, "the event loop is ending");
     return;
   }
   place->state = SBX__PLACE_DELETING;
-  place->op = sb->provider->close(place->session, on_deleted, place);
+  place->op = set->provider->close(place->session, on_deleted, place);
   if (place->op == NULL) {
     place->state = SBX__PLACE_UNWANTED;
     sbx_err_set(&place->err, SBX_ENOMEM, NULL);
@@ -168,14 +168,14 @@ void sbx__place_delete(sbx__place *place) {
 
 /* ---- open ---- */
 
-static void start_failed(sbx_sandbox *sb, const sbx_err *cause) {
+static void start_failed(sbx__places *set, const sbx_err *cause) {
   sbx_err err;
   sbx_err_set(&err, cause->code, "the sandbox could not be started: %s; nothing was run",
               cause->message);
   err.status = cause->status;
   err.provider = cause->provider;
-  sb->place = NULL;
-  sbx__calls_started(sb, &err);
+  set->current = NULL;
+  set->events->started(set, &err);
 }
 
 /* Opens it again after a while, when the last attempt certainly made nothing and there is time: the
@@ -188,7 +188,7 @@ static bool retry_later(sbx__place *place, const sbx_err *err) {
     delay = (uint64_t)FIRST_RETRY_MS << place->retries;
   else if (err->code == SBX_ERATE)
     delay = err->retry_after_ms;
-  if (delay == 0 || delay > place->sb->start_timeout_ms)
+  if (delay == 0 || delay > place->set->start_timeout_ms)
     return false;
   /* Others were told the same moment. */
   delay += sbx_random_upto(delay / 4);
@@ -202,11 +202,11 @@ static bool retry_later(sbx__place *place, const sbx_err *err) {
 /* It keeps its files, so that a later call, or the close, decides what becomes of it; nothing is
  * deleted here. */
 static void reopen_failed(sbx__place *place, const sbx_err *cause) {
-  sbx_sandbox *sb = place->sb;
+  sbx__places *set = place->set;
   sbx_err why, err;
   sbx_err_copy(&why, cause);
   if (why.code == SBX_ETIMEOUT)
-    no_answer(&why, sb, sb->start_timeout_ms);
+    no_answer(&why, set, set->start_timeout_ms);
   sbx_err_set(
       &err, why.code,
       "the sandbox has stopped and could not be started again: %s; nothing was run, and its "
@@ -215,15 +215,15 @@ static void reopen_failed(sbx__place *place, const sbx_err *cause) {
   err.status = why.status;
   err.provider = why.provider;
   place->state = SBX__PLACE_HALTED;
-  sbx__calls_started(sb, &err);
+  set->events->started(set, &err);
 }
 
 static void on_reopened(sbx__place *place, const sbx_err *err) {
-  if (place->sb->freed)
+  if (place->set->freed)
     place->state = SBX__PLACE_GONE;
   if (place->state == SBX__PLACE_OPENING && err->code == SBX_OK) {
     place->state = SBX__PLACE_OPEN;
-    sbx__calls_started(place->sb, NULL);
+    place->set->events->started(place->set, NULL);
   } else if (err->code == SBX_ELOST) {
     sbx__place_is_gone(place);
   } else if (place->state == SBX__PLACE_OPENING) {
@@ -235,30 +235,30 @@ static void on_reopened(sbx__place *place, const sbx_err *err) {
 
 static void on_opened(sbx_op *op, void *arg) {
   sbx__place *place = arg;
-  sbx_sandbox *sb = place->sb;
+  sbx__places *set = place->set;
   bool in_time = place->state == SBX__PLACE_OPENING;
   place->op = NULL;
-  if (in_time && !sb->freed && retry_later(place, &op->err))
+  if (in_time && !set->freed && retry_later(place, &op->err))
     return;
   sbx_timer_stop(&place->timer);
   if (place->reopens > 0) {
     on_reopened(place, &op->err);
-  } else if (in_time && op->err.code == SBX_OK && !sb->freed) {
+  } else if (in_time && op->err.code == SBX_OK && !set->freed) {
     place->state = SBX__PLACE_OPEN;
-    sbx__calls_started(sb, NULL);
+    set->events->started(set, NULL);
   } else {
     /* Late, or failed with an unknown rest: nobody will use it, so nobody may pay for it. */
     place->state = SBX__PLACE_UNWANTED;
     if (in_time)
-      start_failed(sb, &op->err);
+      start_failed(set, &op->err);
     sbx__place_delete(place);
   }
-  sbx__sandbox_step(sb);
+  set->events->changed(set);
 }
 
 static void on_place_timer(sbx_timer *timer) {
   sbx__place *place = place_of_timer(timer);
-  sbx_sandbox *sb = place->sb;
+  sbx__places *set = place->set;
   if (place->state == SBX__PLACE_LATE) {
     sbx_op_abort(place->op, SBX_ETIMEOUT);
     return;
@@ -272,24 +272,24 @@ static void on_place_timer(sbx_timer *timer) {
   /* A create that is cut off now may still happen over there, with an answer that nobody reads. So
    * it may go on for a while; its answer is the surest way to what has to be deleted. */
   place->state = SBX__PLACE_LATE;
-  sbx_timer_start(&place->timer, sb->late_timeout_ms);
+  sbx_timer_start(&place->timer, set->late_timeout_ms);
   sbx_err err;
-  no_answer(&err, sb, sb->start_timeout_ms);
+  no_answer(&err, set, set->start_timeout_ms);
   sbx_err_append(&err, "; if it comes up late it is deleted; try again, or raise "
                        "startTimeoutSeconds");
-  start_failed(sb, &err);
-  sbx__sandbox_step(sb);
+  start_failed(set, &err);
+  set->events->changed(set);
 }
 
 void sbx__place_hurry(sbx__place *place) {
-  uint64_t limit = place->sb->hurry_timeout_ms;
+  uint64_t limit = place->set->hurry_timeout_ms;
   if (place->state == SBX__PLACE_LATE && place->timer.due_ms > sbx_now_ms() + limit)
     sbx_timer_start(&place->timer, limit);
 }
 
 static void on_retry(sbx_timer *timer) {
   sbx__place *place = (sbx__place *)(void *)((char *)timer - offsetof(sbx__place, retry));
-  place->op = place->sb->provider->open(place->session, on_opened, place);
+  place->op = place->set->provider->open(place->session, on_opened, place);
   if (place->op != NULL)
     return;
   sbx_err err;
@@ -297,64 +297,64 @@ static void on_retry(sbx_timer *timer) {
   sbx_timer_stop(&place->timer);
   if (place->reopens > 0) {
     reopen_failed(place, &err);
-    sbx__sandbox_step(place->sb);
+    place->set->events->changed(place->set);
     return;
   }
-  start_failed(place->sb, &err);
+  start_failed(place->set, &err);
   place_end(place);
 }
 
-static sbx__place *place_new(sbx_sandbox *sb) {
+static sbx__place *place_new(sbx__places *set) {
   sbx__place *place = sbx_calloc(1, sizeof *place);
   if (place == NULL)
     return NULL;
-  place->sb = sb;
-  place->session = sb->provider->session_new(sb->config);
+  place->set = set;
+  place->session = set->provider->session_new(set->config);
   if (place->session == NULL) {
     sbx_free(place);
     return NULL;
   }
-  sbx_timer_init(&place->timer, sb->loop, on_place_timer);
-  sbx_timer_init(&place->retry, sb->loop, on_retry);
+  sbx_timer_init(&place->timer, set->loop, on_place_timer);
+  sbx_timer_init(&place->retry, set->loop, on_retry);
   sbx_task_init(&place->end, on_end);
-  place->next = sb->places;
+  place->next = set->first;
   if (place->next != NULL)
     place->next->prev = place;
-  sb->places = place;
+  set->first = place;
   return place;
 }
 
-void sbx__place_open(sbx_sandbox *sb) {
-  for (sbx__place *old = sb->places; old != NULL; old = old->next) {
+void sbx__place_open(sbx__places *set) {
+  for (sbx__place *old = set->first; old != NULL; old = old->next) {
     if (old->state == SBX__PLACE_UNWANTED && !sbx__place_is_busy(old))
       sbx__place_delete(old);
   }
-  sbx__place *place = place_new(sb);
+  sbx__place *place = place_new(set);
   if (place != NULL)
-    place->op = sb->provider->open(place->session, on_opened, place);
+    place->op = set->provider->open(place->session, on_opened, place);
   if (place == NULL || place->op == NULL) {
     if (place != NULL)
       place_free(place);
     sbx_err err;
     sbx_err_set(&err, SBX_ENOMEM, NULL);
-    start_failed(sb, &err);
+    start_failed(set, &err);
     return;
   }
-  sb->place = place;
-  sbx_timer_start(&place->timer, sb->start_timeout_ms);
+  set->current = place;
+  sbx_timer_start(&place->timer, set->start_timeout_ms);
 }
 
 void sbx__place_reopen(sbx__place *place) {
-  sbx_sandbox *sb = place->sb;
+  sbx__places *set = place->set;
   place->state = SBX__PLACE_OPENING;
   place->reopens++;
   place->retries = 0;
-  place->op = sb->provider->open(place->session, on_opened, place);
+  place->op = set->provider->open(place->session, on_opened, place);
   if (place->op == NULL) {
     sbx_err err;
     sbx_err_set(&err, SBX_ENOMEM, NULL);
     reopen_failed(place, &err);
     return;
   }
-  sbx_timer_start(&place->timer, sb->start_timeout_ms);
+  sbx_timer_start(&place->timer, set->start_timeout_ms);
 }

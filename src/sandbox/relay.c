@@ -2,7 +2,7 @@
  *
  * Invariant: chunks are handed on in the order in which they came, each once, and never from inside
  * a provider. */
-#include "sandbox/sandbox.h"
+#include "sandbox/relay.h"
 
 #include "core/alloc.h"
 

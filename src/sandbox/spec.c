@@ -3,9 +3,11 @@
  * Invariant: whatever passes here can be sent by every provider without a look at it: no NUL in
  * text, names that every shell accepts, limits that fit. A refusal comes before anything is created
  * and says what to write instead. */
-#include "sandbox/sandbox.h"
+#include "sandbox/spec.h"
 
 #include "core/alloc.h"
+#include "core/err.h"
+#include "providers/provider.h"
 
 #include <string.h>
 

@@ -1,6 +1,6 @@
 /* Lets the n-th allocation of each of the E2B provider's operations fail, for every n, against the
  * emulator: each call reports once, with success or SBX_ENOMEM, and leaves no memory behind. */
-#include "sandbox/sandbox.h"
+#include "sandbox/object.h"
 
 #include "core/err.h"
 #include "core/transfer.h"

@@ -97,7 +97,7 @@ static void test_close_waits_for_a_late_start(void **state) {
   begin_start(f, &a);
   sbx_call_cancel(a.call);
   begin_close(f, &b);
-  f->sb->late_timeout_ms = 10;
+  f->sb->places.late_timeout_ms = 10;
   await(f, &b);
   assert_seen(&b, SBX_OK);
   assert_log("open1 close1 ");
@@ -108,7 +108,7 @@ static void test_close_does_not_wait_long_for_a_late_start(void **state) {
   seen a = {0}, b = {0};
   fixture_options(f, "{\"startTimeoutMs\": 10}");
   fake_next(FAKE_OPEN, (fake_plan){.hang = true});
-  f->sb->hurry_timeout_ms = 10;
+  f->sb->places.hurry_timeout_ms = 10;
   begin_start(f, &a);
   await(f, &a);
   assert_seen(&a, SBX_ETIMEOUT);
@@ -122,7 +122,7 @@ static void test_close_does_not_wait_long_for_a_late_start(void **state) {
 static void test_a_search_that_is_not_answered(void **state) {
   fixture *f = *state;
   seen a = {0}, b = {0}, c = {0};
-  f->sb->search_timeout_ms = 10;
+  f->sb->places.search_timeout_ms = 10;
   fake_next(FAKE_OPEN, (fake_plan){.code = SBX_ENET});
   fake_next(FAKE_CLOSE, (fake_plan){.hang = true});
   begin_start(f, &a);
@@ -411,7 +411,7 @@ static void test_a_delete_that_is_not_answered(void **state) {
   fixture *f = *state;
   seen a = {0}, b = {0};
   open_now(f);
-  f->sb->delete_timeout_ms = 10;
+  f->sb->places.delete_timeout_ms = 10;
   fake_next(FAKE_CLOSE, (fake_plan){.hang = true});
   begin_close(f, &a);
   await(f, &a);

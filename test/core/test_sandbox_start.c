@@ -84,7 +84,7 @@ static void test_a_lost_create_is_given_up_and_searched_for(void **state) {
   fixture *f = *state;
   seen a = {0};
   fixture_options(f, "{\"startTimeoutMs\": 10}");
-  f->sb->late_timeout_ms = 10;
+  f->sb->places.late_timeout_ms = 10;
   fake_next(FAKE_OPEN, (fake_plan){.hang = true});
   begin_start(f, &a);
   await_count(f, FAKE_CLOSE, 1);

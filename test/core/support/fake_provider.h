@@ -5,7 +5,7 @@
 #ifndef SBX_TEST_FAKE_PROVIDER_H
 #define SBX_TEST_FAKE_PROVIDER_H
 
-#include "sandbox/sandbox.h"
+#include "sandbox/object.h"
 
 typedef enum fake_verb {
   FAKE_OPEN,
