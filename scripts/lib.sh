@@ -80,3 +80,10 @@ build_native() {
     npm run --silent build
   fi
 }
+
+# js_tests OPTION...: the JavaScript tests, but for those that have packages of their own.
+js_tests() {
+  local file files=() # not by mapfile, which the bash of macOS does not have
+  while IFS= read -r file; do files+=("$file"); done < <(find test -name '*.test.js' -not -path 'test/interop/*' | sort)
+  node --test --test-concurrency=2 "$@" "${files[@]}"
+}
