@@ -19,6 +19,7 @@ const { fileURLToPath } = process.getBuiltinModule("node:url");
  * @property {"confirmed" | "requested" | "unknown"} [termination] left out: nothing had to be ended
  * @property {true} [backgroundKilled]
  * @property {true} [backgroundRunning]
+ * @property {true} [outputLost] some output did not come; how much is not known
  * @property {NativeKept} [output] left out when there was none
  * @property {NativeKept} [stdout] left out when there was none
  * @property {NativeKept} [stderr] left out when there was none

@@ -433,12 +433,12 @@ export class NativeSandbox {
       timeoutMs: timeoutSeconds === undefined ? undefined : checkTimeoutSeconds(timeoutSeconds, "timeoutSeconds"),
       env: env === undefined ? undefined : checkEnv(env),
     };
-    const { outcome, exitCode, output = NOTHING } = await this.#call(site, signal, (id) => this.#handle.exec(id, spec));
+    const { outcome, exitCode, output = NOTHING, outputLost } = await this.#call(site, signal, (id) => this.#handle.exec(id, spec));
     if (outcome === "cancelled") throw signal?.reason;
     /** @type {SandboxRunResult & { exitCode: number }} */
     const result = { output: textOf(output), exitCode };
     if (outcome === "timedOut") result.timedOut = true;
-    if (output.dropped > 0) result.outputTruncated = true;
+    if (output.dropped > 0 || outputLost) result.outputTruncated = true;
     return result;
   }
 
@@ -759,7 +759,7 @@ function execResult(raw, asText) {
     output: value(output),
     stdout: value(stdout),
     stderr: value(stderr),
-    truncated: output.dropped + stdout.dropped + stderr.dropped > 0,
+    truncated: raw.outputLost ?? output.dropped + stdout.dropped + stderr.dropped > 0,
     droppedBytes: { output: output.dropped, stdout: stdout.dropped, stderr: stderr.dropped },
     termination: raw.termination ?? "none",
     backgroundKilled: raw.backgroundKilled ?? false,

@@ -121,7 +121,7 @@ export interface SandboxRunResult {
   timedOut?: boolean;
   /** SandboxAgent on "unix-local" only: stopped by a signal or by close(). */
   cancelled?: boolean;
-  /** `output` is the first `maxOutputBytes` bytes; the command itself was not stopped. */
+  /** `output` is the first `maxOutputBytes` bytes, or some was lost on its way; the command itself was not stopped. */
   outputTruncated?: boolean;
 }
 
@@ -265,9 +265,9 @@ export interface ExecResult<Data extends string | Uint8Array = string> {
   output: Data;
   stdout: Data;
   stderr: Data;
-  /** Something was dropped of any stream. */
+  /** Something is missing of any stream. */
   truncated: boolean;
-  /** Bytes that the command wrote and that are not in the result. */
+  /** Bytes that the command wrote and that are not in the result, as far as they were counted. */
   droppedBytes: { output: number; stdout: number; stderr: number };
   /** After a timeout or a cancel: is the process tree gone? "none": nothing had to be ended. */
   termination: "none" | "confirmed" | "requested" | "unknown";

@@ -46,6 +46,7 @@ typedef struct sbx_exec_status {
   bool started;            /* the command may have run; valid also when the op failed */
   bool background_killed;  /* what it had left behind was ended */
   bool background_running; /* what it has left behind was seen to live on */
+  bool output_lost;        /* some output did not come; how much is not known */
   bool limit_kept;         /* the provider itself ended the command, because of its timeout_ms */
   bool tree_gone;          /* the provider saw the whole process tree end */
 } sbx_exec_status;

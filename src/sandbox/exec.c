@@ -199,6 +199,7 @@ static int fill_result(exec_call *exec, sbx_exec_result *result) {
   result->termination = exec->termination;
   result->background_killed = exec->ended && status->background_killed;
   result->background_running = exec->ended && status->background_running;
+  result->output_lost = status->output_lost;
   result->duration_ms = exec->duration_ms;
   if (exec->timed_out) {
     result->outcome = SBX_TIMED_OUT;

@@ -7,12 +7,14 @@ import { gzipSync } from "node:zlib";
 import { proxyReplies } from "../emulators/e2b/index.js";
 import { replies } from "../emulators/engine.js";
 import { makeCertificate } from "../emulators/certificate.js";
+import { mark } from "../support/processes.js";
 import { HANG_MS, eventually, rejection } from "../support/wait.js";
 import { END, endOfStream, envelope, event, exited, open, started, stdout, stream, withoutVariables } from "./support.js";
 
 withoutVariables();
 
 const START = "process.Process/Start";
+const CONNECT = "process.Process/Connect";
 const HEALTH = "envd GET /health";
 const DETAIL = "GET /sandboxes/{id}";
 const always = { times: Infinity };
@@ -288,16 +290,63 @@ describe("a command's stream breaks", { concurrency: 8 }, () => {
   const mayRun = { retryable: true, mayHaveRun: true };
   const protocol = { code: "PROTOCOL", retryable: false, mayHaveRun: true };
 
+  /** The stream cannot be taken up again. */
+  const refused = (engine) => engine.fault(CONNECT, { instead: "reset" }, always);
+  const TRIES = 4;
+
   for (const how of ["reset", "close"]) {
-    test(`${how}, and the sandbox is there: NETWORK`, async (t) => {
+    test(`C198 ${how} after the start: taken up again, with the true exit code and the rest of the output`, async (t) => {
       const { engine, make, routes } = await open(t);
       const sandbox = make();
       await sandbox.start();
       routes();
       engine.fault(START, cut(how));
-      const error = await rejection(sandbox.shell("echo out; sleep 0.2; echo more"));
+      const result = await sandbox.exec({ command: "echo out; sleep 0.3; echo more; exit 3" });
+      assert.deepEqual([result.status, result.exitCode, result.stdout], ["exited", 3, "more\n"]);
+      assert.equal(result.truncated, true, "what came meanwhile is not known");
+      assert.deepEqual(routes(), [START, CONNECT]);
+      engine.fault(START, cut(how));
+      assert.deepEqual(await sandbox.shell("echo out; sleep 0.3; echo more"), { output: "more\n", exitCode: 0, outputTruncated: true });
+    });
+
+    test(`C198 ${how} after the start, and again: also an end that was a moment ago is found`, async (t) => {
+      const { engine, make, routes } = await open(t);
+      const sandbox = make();
+      await sandbox.start();
+      routes();
+      engine.fault(START, cut(how));
+      engine.fault(CONNECT, { instead: "reset" });
+      engine.fault(CONNECT, { instead: proxyReplies.unrouted() });
+      const result = await sandbox.exec({ command: "exit 7" });
+      assert.deepEqual([result.status, result.exitCode, result.truncated], ["exited", 7, true]);
+      assert.deepEqual(routes(), [START, CONNECT, CONNECT, CONNECT]);
+    });
+
+    test(`C198 ${how} after the start: the limit holds all the same`, async (t) => {
+      const { engine, make } = await open(t);
+      const tracked = mark();
+      engine.fault(START, cut(how));
+      const result = await make().exec({ command: "echo out; sleep 60 & sleep 60", env: tracked.env, timeoutSeconds: 1 });
+      assert.deepEqual([result.status, result.exitCode, result.termination], ["timedOut", 124, "confirmed"]);
+      assert.deepEqual(tracked.alive(), []);
+      assert.equal(engine.count(CONNECT), 1);
+    });
+
+    test(`C198 ${how}, and it cannot be taken up again: NETWORK, and the tree is ended`, async (t) => {
+      const { engine, make, routes } = await open(t);
+      const sandbox = make();
+      const tracked = mark();
+      await sandbox.start();
+      routes();
+      engine.fault(START, cut(how));
+      engine.fault(START, { stop: { after: 0, how: "reset" } }); // the killer is sent again
+      refused(engine);
+      const error = await rejection(sandbox.shell("echo out; sleep 300 & sleep 300", { env: tracked.env }));
       assert.deepEqual(verdict(error), { code: "NETWORK", ...mayRun });
-      assert.deepEqual(routes(), [START, HEALTH]);
+      assert.match(error.message, /what it had started was ended/);
+      assert.deepEqual(tracked.alive(), []);
+      const sent = routes().filter((route) => route !== "process.Process/SendSignal");
+      assert.deepEqual(sent, [START, ...Array(TRIES).fill(CONNECT), START, START, HEALTH]);
       assert.deepEqual(await sandbox.shell("echo ok"), { output: "ok\n", exitCode: 0 });
     });
 
@@ -312,8 +361,8 @@ describe("a command's stream breaks", { concurrency: 8 }, () => {
       await gate.arrived();
       emulator.lose(sandbox.sandboxId);
       gate.open();
-      assert.deepEqual(verdict(await failed), { code: "LOST", retryable: false, mayHaveRun: true });
-      assert.deepEqual(routes(), [START, HEALTH]);
+      assert.deepEqual(verdict(await failed), { code: "LOST", retryable: false, mayHaveRun: true, status: 502 });
+      assert.deepEqual(routes(), [START, CONNECT]);
     });
   }
 
@@ -323,11 +372,12 @@ describe("a command's stream breaks", { concurrency: 8 }, () => {
     await sandbox.start();
     routes();
     engine.fault(START, cut("reset"));
+    refused(engine);
     engine.fault(HEALTH, { instead: "hang" });
     engine.fault(DETAIL, { instead: apiError(404, "Sandbox \"x\" doesn't exist or you don't have access to it") });
     const error = await rejection(sandbox.shell("echo out; sleep 300"));
     assert.deepEqual(verdict(error), { code: "LOST", retryable: false, mayHaveRun: true });
-    assert.deepEqual(routes(), [START, HEALTH, DETAIL]);
+    assert.deepEqual(routes().slice(-2), [HEALTH, DETAIL]);
   });
 
   for (const [name, instead] of Object.entries(strangers)) {
@@ -337,7 +387,8 @@ describe("a command's stream breaks", { concurrency: 8 }, () => {
       await sandbox.start();
       const id = sandbox.sandboxId;
       engine.fault(START, cut("reset"));
-      engine.fault(HEALTH, { instead: "reset" }, { times: 2 });
+      refused(engine);
+      engine.fault(HEALTH, { instead: "reset" }, always);
       engine.fault(DETAIL, { instead });
       const error = await rejection(sandbox.shell("echo out; sleep 300"));
       assert.deepEqual(verdict(error), { code: "NETWORK", ...mayRun });
@@ -352,6 +403,7 @@ describe("a command's stream breaks", { concurrency: 8 }, () => {
     const sandbox = make();
     await sandbox.start();
     engine.fault(START, cut("reset"));
+    refused(engine);
     engine.fault(HEALTH, { instead: "reset" }, always);
     engine.fault(DETAIL, { instead: "reset" }, always);
     assert.deepEqual(verdict(await rejection(sandbox.shell("echo out; sleep 300"))), { code: "NETWORK", ...mayRun });
@@ -381,7 +433,10 @@ describe("a command's stream breaks", { concurrency: 8 }, () => {
       engine.fault(START, { instead });
       const error = await rejection(sandbox.shell("echo no"));
       assert.deepEqual(verdict(error), protocol, error.message);
-      assert.deepEqual(routes(), [START, HEALTH]);
+      const sent = routes().filter((route) => route !== "process.Process/SendSignal");
+      const killer = instead.body.includes("start") ? [START] : [];
+      const again = ["an end without an end frame", "half an envelope"].includes(name) ? [CONNECT] : [];
+      assert.deepEqual(sent, [START, ...again, ...killer, HEALTH]);
       assert.deepEqual(await sandbox.shell("echo ok"), { output: "ok\n", exitCode: 0 });
     });
   }
@@ -750,9 +805,10 @@ describe("HTTP/2", { concurrency: 8 }, () => {
       const sandbox = make();
       await sandbox.start();
       engine.fault(START, fault);
+      engine.fault(CONNECT, { instead: "reset" }, always);
       const error = await rejection(sandbox.shell("echo out; sleep 300"));
       assert.deepEqual(verdict(error), { code: "NETWORK", retryable: true, mayHaveRun: true }, error.message);
-      assert.equal(engine.count(START), 1);
+      assert.equal(engine.count(START), 2, "the command once, and the kill");
       assert.deepEqual(await sandbox.shell("echo ok"), { output: "ok\n", exitCode: 0 });
     });
   }
@@ -774,7 +830,7 @@ describe("HTTP/2", { concurrency: 8 }, () => {
     engine.fault(START, { goaway: { refuse: true } });
     const error = await rejection(sandbox.shell("echo no"));
     assert.equal(error.code, "ERR_SANDBOX_NETWORK");
-    assert.equal(engine.count(START), 1);
+    assert.equal(engine.count(START), 2, "the command once, and the kill");
     assert.deepEqual(await sandbox.shell("echo ok"), { output: "ok\n", exitCode: 0 });
   });
 

@@ -25,12 +25,14 @@
 #include "providers/e2b/wire.h"
 
 #include <stdio.h>
+#include <string.h>
 
 enum {
   DRAIN_MS = 500, /* for what a stream still holds when the command has ended */
   KILLER_LIMIT_MS = 4000,
   KILLER_DEADLINE_MS = 5000, /* also when the service does not keep the limit */
   KILL_AGAIN_MS = 300,
+  MOST_KILLS = 3, /* of one tree, after each other's loss */
   MAX_BODY = 256
 };
 
@@ -61,41 +63,59 @@ static void send_signal(sbx_session *session, int64_t pid) {
   sbx_buf_deinit(&body);
 }
 
+typedef struct tree_op {
+  sbx_steps steps;
+  char token[SBX__E2B_TOKEN_LEN + 1];
+  unsigned tries;
+} tree_op;
+
+static void send_killer(sbx_steps *steps);
+
+/* It may be sent again: what is dead stays so. */
 static void on_killer_done(sbx_op *op, void *arg) {
-  sbx_steps *steps = arg;
+  tree_op *t = arg;
   const sbx__e2b_end *end = sbx__e2b_process_end(op);
   sbx_err err;
-  steps->request = NULL;
-  if (op->err.code != SBX_OK) {
-    sbx_steps_finish(steps, &op->err);
+  t->steps.request = NULL;
+  if (op->err.code == SBX_ENET && t->tries < MOST_KILLS) {
+    sbx_steps_wait(&t->steps, KILL_AGAIN_MS, send_killer);
+  } else if (op->err.code != SBX_OK) {
+    sbx_steps_finish(&t->steps, &op->err);
   } else if (end->exited && end->exit_code == 0) {
-    sbx_steps_finish(steps, NULL);
+    sbx_steps_finish(&t->steps, NULL);
   } else {
     sbx_err_set(&err, SBX_EPROVIDER, "e2b: kill: some processes of the command could not be ended");
-    sbx_steps_finish(steps, &err);
+    sbx_steps_finish(&t->steps, &err);
   }
+}
+
+static void send_killer(sbx_steps *steps) {
+  tree_op *t = (tree_op *)(void *)steps;
+  sbx_buf request;
+  sbx_op *process = NULL;
+  t->tries++;
+  if (sbx__e2b_command_killer(&request, t->token) == SBX_OK) {
+    sbx__e2b_process_spec spec = {
+        .request = &request, .as_root = true, .limit_ms = KILLER_LIMIT_MS};
+    process = sbx__e2b_process(steps->session, &spec, on_killer_done, t);
+  }
+  if (process != NULL)
+    sbx_op_set_deadline(process, KILLER_DEADLINE_MS);
+  sbx_buf_deinit(&request);
+  sbx_steps_wait_for(steps, process);
 }
 
 /* Success: no process marked with `token` is left. `pid` is that of the first, 0 when unknown. */
 static sbx_op *kill_tree(sbx_session *session, const char *token, int64_t pid, sbx_op_done done,
                          void *arg) {
-  sbx_buf request;
-  sbx_op *process = NULL;
-  sbx_steps *steps = sbx_steps_new(sizeof *steps, session, session->config->loop, done, arg);
-  if (steps == NULL)
+  tree_op *t = sbx_steps_new(sizeof *t, session, session->config->loop, done, arg);
+  if (t == NULL)
     return NULL;
-  if (sbx__e2b_command_killer(&request, token) == SBX_OK) {
-    sbx__e2b_process_spec spec = {
-        .request = &request, .as_root = true, .limit_ms = KILLER_LIMIT_MS};
-    process = sbx__e2b_process(session, &spec, on_killer_done, steps);
-  }
-  if (process != NULL)
-    sbx_op_set_deadline(process, KILLER_DEADLINE_MS);
-  sbx_buf_deinit(&request);
+  memcpy(t->token, token, sizeof t->token);
+  send_killer(&t->steps);
   if (pid > 0)
     send_signal(session, pid);
-  sbx_steps_wait_for(steps, process);
-  return &steps->op;
+  return &t->steps.op;
 }
 
 /* ---- a command ------------------------------------------------------------------------------ */
@@ -130,7 +150,9 @@ struct exec_op {
   uint64_t started_at_ms;
   sbx_timer drain;
   bool began;      /* the sandbox's life knows of it */
+  bool running;    /* it waits for the process */
   bool killed;     /* somebody kills the tree already */
+  sbx_err failure; /* it failed so, and its tree has to be ended first */
   kill_op *killer; /* it kills this op's tree, and is told when this has ended */
 };
 
@@ -161,13 +183,9 @@ static void let_go(sbx_steps *steps) {
   remove_uploads(x);
 }
 
-static bool is_running(const exec_op *x) {
-  return x->started_at_ms != 0 && !x->status->limit_kept && x->steps.request != NULL;
-}
-
 static void on_ending(sbx_steps *steps, int reason) {
   exec_op *x = (exec_op *)(void *)steps;
-  if (!is_running(x))
+  if (!x->running)
     return;
   sbx_op *running = steps->request;
   sbx_op_drop(&steps->request, reason);
@@ -188,13 +206,15 @@ static void on_tree_killed(sbx_op *op, void *arg) {
   exec_op *x = arg;
   x->steps.request = NULL;
   x->status->tree_gone = op->err.code == SBX_OK;
-  sbx_steps_finish(&x->steps, NULL);
+  if (x->failure.code != SBX_OK)
+    sbx_err_append(&x->failure, x->status->tree_gone ? "; what it had started was ended"
+                                                     : "; it was not seen to end");
+  sbx_steps_finish(&x->steps, x->failure.code != SBX_OK ? &x->failure : NULL);
 }
 
 /* The service has ended the process that it knows, or only its stream; not what that had started.
  */
 static void end_tree(exec_op *x, int64_t pid) {
-  x->status->limit_kept = true;
   x->killed = true;
   sbx_steps_wait_for(&x->steps, kill_tree(x->steps.session, x->token, pid, on_tree_killed, x));
 }
@@ -227,19 +247,32 @@ static bool ended_by_limit(const exec_op *x, const sbx__e2b_end *end) {
          (passed && !x->killed && end->ended && !end->exited && end->signal_number == 9);
 }
 
+/* Whether something runs that nobody would end at its limit. In a sandbox that is gone or paused
+ * nothing does. */
+static bool is_left_alone(const exec_op *x, const sbx__e2b_end *end, const sbx_err *err) {
+  bool may_run = end->pid > 0 || (end->may_have_run && err->code == SBX_ENET);
+  return may_run && !x->killed && err->code != SBX_ELOST && err->code != SBX_ECONFLICT;
+}
+
 static void on_process_done(sbx_op *op, void *arg) {
   exec_op *x = arg;
   const sbx__e2b_end *end = sbx__e2b_process_end(op);
   x->steps.request = NULL;
+  x->running = false;
   x->status->started = end->may_have_run;
   sbx__e2b_trailer_end(&x->streams[0].trailer);
   sbx__e2b_trailer_end(&x->streams[1].trailer);
-  if (ended_by_limit(x, end) && !x->status->tree_gone)
+  x->status->limit_kept = ended_by_limit(x, end) && !x->status->tree_gone;
+  if (x->status->limit_kept) {
     end_tree(x, end->pid);
-  else if (end->ended || both_lines_came(x) || x->status->tree_gone)
+  } else if (end->ended || both_lines_came(x) || x->status->tree_gone) {
     take_end(x, end);
-  else
+  } else if (is_left_alone(x, end, &op->err)) {
+    sbx_err_copy(&x->failure, &op->err);
+    end_tree(x, end->pid);
+  } else {
     sbx_steps_finish(&x->steps, &op->err);
+  }
 }
 
 /* ---- output --------------------------------------------------------------------------------- */
@@ -257,9 +290,16 @@ static void on_output(void *arg, sbx_stream stream, sbx_slice bytes) {
     sbx_timer_start(&x->drain, DRAIN_MS);
 }
 
+static void on_gap(void *arg) {
+  exec_op *x = arg;
+  x->status->output_lost = x->status->output_lost || !both_lines_came(x);
+  sbx__e2b_trailer_end(&x->streams[0].trailer);
+  sbx__e2b_trailer_end(&x->streams[1].trailer);
+}
+
 static void on_drain(sbx_timer *timer) {
   exec_op *x = (exec_op *)(void *)((char *)timer - offsetof(exec_op, drain));
-  if (is_running(x))
+  if (x->running)
     sbx__e2b_process_leave(x->steps.request);
   else if (x->started_at_ms == 0)
     end_unstarted(x);
@@ -272,10 +312,12 @@ static void run(exec_op *x) {
   sbx__e2b_process_spec spec = {.request = &x->command.request,
                                 .cwd = x->cwd,
                                 .limit_ms = x->limit_ms,
-                                .on_output = on_output};
+                                .on_output = on_output,
+                                .on_gap = on_gap};
   x->started_at_ms = sbx_now_ms();
   sbx__e2b_life_enter(session, x->limit_ms);
   x->began = true;
+  x->running = true;
   sbx_steps_wait_for(&x->steps, sbx__e2b_process(session, &spec, on_process_done, x));
 }
 
@@ -384,7 +426,7 @@ static void kill_now(sbx_steps *steps) {
     return;
   }
   k->pid = x->started_at_ms == 0 ? -1 : 0;
-  if (is_running(x))
+  if (x->running)
     k->pid = sbx__e2b_process_end(x->steps.request)->pid;
   x->killed = true;
   x->killer = k;

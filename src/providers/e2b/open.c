@@ -312,14 +312,15 @@ static void on_controlled(sbx_steps *steps, sbx_http *reply) {
     sbx_steps_finish(steps, &err);
     return;
   }
-  session->can_pause = session->can_pause || pause;
   if (!pause)
     sbx__e2b_life_set(session, c->seconds);
   sbx_steps_finish(steps, NULL);
 }
 
+/* From the moment that it is on its way, the sandbox is not found any more. */
 static void send_pause(control_op *c) {
   sbx_buf body;
+  c->steps.session->can_pause = true;
   sbx_buf_init(&body, MAX_PATH);
   sbx_buf_append_str(&body, "{}");
   sbx__e2b_about(&c->steps, "POST", "/pause", &body, on_controlled);

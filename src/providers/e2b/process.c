@@ -3,9 +3,13 @@
  * The reply is a stream of envelopes: the start, output, signs of life, the end of the process, and
  * an end of the stream that may hold an error.
  *
- * Invariant: the end of a process is what an end event says. The end of the stream without one is
+ * The process lives on when its stream breaks: then it is taken up again by a second request, which
+ * starts nothing and which may be sent again. It gives the rest of the output and the end, also one
+ * that was a moment ago; what the process wrote meanwhile is lost.
+ *
+ * Invariants: the end of a process is what an end event says. The end of the stream without one is
  * an error, whatever came before; an end event, and an error that the stream tells at its end,
- * stand, whatever comes after them. */
+ * stand, whatever comes after them. The start is sent once. */
 #include "providers/e2b/process.h"
 
 #include "core/alloc.h"
@@ -21,19 +25,26 @@ enum {
   MAX_EVENT = 4 * 1024 * 1024, /* the service sends 44 KiB at most */
   SILENCE_MS = 120 * 1000,     /* a living stream gives a sign every 50 s */
   AFTER_END_MS = 1000,         /* for the connection's end after the last that matters */
+  ATTACH_MS = 5000,            /* for the first sign of a stream that is taken up again */
+  MOST_TRIES = 4               /* of that, one after the other */
 };
 
 typedef struct process {
   sbx_steps steps;
   sbx__e2b_end end;
   uint64_t limit_ms; /* 0: none */
+  bool as_root;
   void (*on_output)(void *arg, sbx_stream stream, sbx_slice bytes);
+  void (*on_gap)(void *arg);
   sbx_envelope envelope;
   sbx_buf bytes;   /* decoded output */
   sbx_timer timer; /* of silence */
   bool said_end;   /* the stream has told its end: no more is to come */
   sbx_err refusal; /* what that says */
   char cwd[SBX__E2B_CWD_SHOWN];
+  unsigned tries; /* to take the stream up again, since the last sign of life */
+  bool attached;  /* this is not the first stream */
+  sbx_err cut;    /* what became of that one */
 } process;
 
 static process *process_of(sbx_steps *steps) {
@@ -156,6 +167,8 @@ static int take_event(process *p, const sbx_json *event, sbx_err *err) {
   const sbx_json *data = sbx_json_get(event, "data");
   const sbx_json *end = sbx_json_get(event, "end");
   p->end.may_have_run = true;
+  p->tries =
+      start != NULL ? p->tries : 0; /* one that breaks each time after its start is no life */
   if (start != NULL)
     sbx_json_int_or_text(sbx_json_get(start, "pid"), 1, UINT32_MAX, &p->end.pid);
   if (data != NULL)
@@ -267,34 +280,77 @@ static bool may_have_run(const sbx_http *http, const sbx_err *err) {
   return http->status >= 500 && !err->no_effect;
 }
 
-/* As the stream said it. */
+/* As the stream said it. What a stream that was taken up again refuses is no news of the process.
+ */
 static void finish_as_told(process *p) {
   sbx_err err;
   if (p->end.ended) {
     sbx_steps_finish(&p->steps, NULL);
   } else if (p->refusal.code != SBX_OK) {
-    sbx_steps_finish(&p->steps, &p->refusal);
+    sbx_steps_finish(&p->steps, p->attached && !p->end.limit_passed ? &p->cut : &p->refusal);
   } else {
     p->end.may_have_run = true;
-    if (sbx_envelope_finish(&p->envelope, &err) == SBX_OK)
-      broken(&err, "it does not say how the command ended");
+    broken(&err, "it does not say how the command ended");
     sbx_steps_finish(&p->steps, &err);
   }
 }
 
-static void on_stream_end(sbx_steps *steps, sbx_http *reply) {
-  process *p = process_of(steps);
+static void attach(sbx_steps *steps);
+
+/* The stream is gone, but perhaps not the process. */
+static void lose_stream(process *p, const sbx_err *err) {
+  drop_stream(p);
+  if (!p->attached)
+    sbx_err_copy(&p->cut, err);
+  if (p->end.pid == 0 || p->tries == MOST_TRIES) {
+    sbx_steps_finish(&p->steps, &p->cut);
+    return;
+  }
+  if (p->on_gap != NULL)
+    p->on_gap(p->steps.op.arg);
+  p->attached = true;
+  sbx_timer_stop(&p->timer);
+  /* 0, 100, 400, 1600 ms */
+  sbx_steps_wait(&p->steps, p->tries == 0 ? 0 : (uint64_t)25 << (2 * p->tries), attach);
+  p->tries++;
+}
+
+static void take_status(process *p, const sbx_http *reply) {
   sbx_err err;
-  bool told = p->end.ended || p->said_end;
-  if (reply->op.err.code != SBX_OK && !told) {
-    p->end.may_have_run = p->end.may_have_run || reply->sent_maybe;
-    sbx_steps_finish(&p->steps, &reply->op.err);
-  } else if (reply->status != 200 && !told) {
-    sbx__e2b_sandbox_error(p->steps.session, reply, "command", &err);
+  sbx__e2b_sandbox_error(p->steps.session, reply, "command", &err);
+  if (!p->attached) {
     p->end.may_have_run = may_have_run(reply, &err);
     sbx_steps_finish(&p->steps, &err);
-  } else {
+    return;
+  }
+  err.no_effect = false; /* of this request; the command has run */
+  if (err.code == SBX_ELOST || err.code == SBX_ECONFLICT)
+    sbx_steps_finish(&p->steps, &err);
+  else if (reply->status >= 500 || reply->status == 429)
+    lose_stream(p, &err);
+  else
+    sbx_steps_finish(&p->steps, &p->cut);
+}
+
+static void on_stream_end(sbx_steps *steps, sbx_http *reply) {
+  process *p = process_of(steps);
+  int code = reply->op.err.code;
+  sbx_err err;
+  if (p->end.ended || p->said_end) {
     finish_as_told(p);
+  } else if (code != SBX_OK) {
+    p->end.may_have_run = p->end.may_have_run || reply->sent_maybe;
+    if (code == SBX_ENET || code == SBX_ETIMEOUT)
+      lose_stream(p, &reply->op.err);
+    else
+      sbx_steps_finish(steps, &reply->op.err);
+  } else if (reply->status != 200) {
+    take_status(p, reply);
+  } else {
+    p->end.may_have_run = true;
+    if (sbx_envelope_finish(&p->envelope, &err) == SBX_OK)
+      broken(&err, "it does not say how the command ended");
+    lose_stream(p, &err);
   }
 }
 
@@ -309,26 +365,41 @@ static void on_silence(sbx_timer *timer) {
   }
   sbx_err_set(&err, SBX_ENET, "e2b: the command's stream gave no sign of life for %d s",
               SILENCE_MS / 1000);
-  fail(p, &err);
+  lose_stream(p, &err);
 }
 
-static void send_request(process *p, const sbx__e2b_process_spec *spec) {
+static void send_request(process *p, const char *path, sbx_slice message, bool as_root,
+                         uint64_t limit_ms) {
   sbx_buf body;
   sbx_buf_init(&body, MAX_REQUEST);
-  sbx_envelope_append(&body, 0, sbx_buf_slice(spec->request));
+  sbx_envelope_append(&body, 0, message);
   sbx__e2b_request request = {.http.method = "POST",
-                              .path = sbx_slice_str("/process.Process/Start"),
+                              .path = sbx_slice_str(path),
                               .content_type = "application/connect+json",
                               .http.take_body = &body,
                               .http.timeout_ms = SBX_NO_TIMEOUT,
                               .http.on_bytes = on_bytes,
                               .http.consumer = p,
-                              .as_root = spec->as_root,
+                              .as_root = as_root,
                               .rpc = true,
                               .stream = true,
-                              .limit_ms = p->limit_ms};
+                              .limit_ms = limit_ms};
   sbx__e2b_to_sandbox(&p->steps, &request, on_stream_end);
   sbx_buf_deinit(&body);
+}
+
+/* The limit is the start's, and the service keeps it without a stream too. */
+static void attach(sbx_steps *steps) {
+  process *p = process_of(steps);
+  sbx_buf message;
+  sbx_buf_init(&message, 64);
+  sbx_buf_appendf(&message, "{\"process\":{\"pid\":%lld}}", (long long)p->end.pid);
+  sbx_envelope_deinit(&p->envelope);
+  sbx_envelope_init(&p->envelope, MAX_EVENT, on_envelope, p);
+  send_request(p, "/process.Process/Connect", sbx_buf_slice(&message), p->as_root, 0);
+  sbx_buf_deinit(&message);
+  if (!steps->op.finished)
+    sbx_timer_start(&p->timer, ATTACH_MS);
 }
 
 sbx_op *sbx__e2b_process(sbx_session *session, const sbx__e2b_process_spec *spec, sbx_op_done done,
@@ -340,13 +411,16 @@ sbx_op *sbx__e2b_process(sbx_session *session, const sbx__e2b_process_spec *spec
   p->steps.let_go = let_go;
   p->steps.release = release;
   p->limit_ms = spec->limit_ms != SBX_NO_TIMEOUT ? spec->limit_ms : 0;
+  p->as_root = spec->as_root;
   p->on_output = spec->on_output;
   if (spec->cwd != NULL)
     memcpy(p->cwd, spec->cwd, sizeof p->cwd);
+  p->on_gap = spec->on_gap;
   sbx_envelope_init(&p->envelope, MAX_EVENT, on_envelope, p);
   sbx_buf_init(&p->bytes, MAX_EVENT);
   sbx_timer_init(&p->timer, session->config->loop, on_silence);
-  send_request(p, spec);
+  send_request(p, "/process.Process/Start", sbx_buf_slice(spec->request), spec->as_root,
+               p->limit_ms);
   if (!p->steps.op.finished)
     sbx_timer_start(&p->timer, SILENCE_MS);
   return &p->steps.op;

@@ -27,6 +27,8 @@ typedef struct sbx__e2b_process_spec {
   uint64_t limit_ms; /* SBX_NO_TIMEOUT: none */
   /* Called from the ready list; may leave or abort the process. May be NULL. */
   void (*on_output)(void *arg, sbx_stream stream, sbx_slice bytes);
+  /* What comes from now on does not follow what came: some of it may be lost. May be NULL. */
+  void (*on_gap)(void *arg);
 } sbx__e2b_process_spec;
 
 /* Starts a process and follows it until it has ended. `arg` is also on_output's. */
