@@ -16,6 +16,7 @@ import {
   checkItems,
   checkNames,
   checkNumber,
+  checkSignal,
   checkString,
   detached,
   inspectKey,
@@ -30,11 +31,13 @@ import { AGENT_PREFIX } from "./tools.js";
 const { dirname, isAbsolute, normalize } = process.getBuiltinModule("node:path");
 
 /** @import { CloudSandbox, FileEncoding, SandboxAgentConfig, SandboxCallOptions } from "../types/index.js" */
-/** @import { SandboxCloseOptions, SandboxReadOptions } from "../types/index.js" */
+/** @import { SandboxCloseOptions, SandboxReadOptions, SandboxSnapshotOptions } from "../types/index.js" */
 /** @import { SandboxRunOptions, WorkspaceFile, WorkspaceSnapshot } from "../types/index.js" */
 /** @import { LocalWorkspace, Manifest, RemoteWorkspace } from "./workspace.js" */
 
 const AGENT_OPTIONS = ["backend", "remote", "workspace", "inheritEnv", "maxOutputBytes"];
+const SNAPSHOT_OPTIONS = ["signal", "exclude"];
+const EXCLUDE = 'an array of names or paths to leave out, such as ["node_modules", "*.pyc", "build/out"]';
 const MANIFEST_OPTIONS = ["files", "gitClones", "env"];
 const MANIFEST_ONLY = { names: MANIFEST_OPTIONS, words: "it goes into `workspace`, as in workspace: { files: [...] }" };
 
@@ -163,12 +166,14 @@ export class SandboxAgent {
     return workspace.readFile(path, encoding, options);
   }
 
-  /** @param {SandboxCallOptions} [options] @returns {Promise<WorkspaceSnapshot>} */
+  /** @param {SandboxSnapshotOptions} [options] @returns {Promise<WorkspaceSnapshot>} */
   async snapshot(options) {
     checkSelf(this, "snapshot");
-    const signal = signalOf(options, "snapshot");
+    const { signal, exclude = [] } = checkNames(options, SNAPSHOT_OPTIONS, "snapshot");
+    checkSignal(signal);
+    const patterns = checkItems(exclude, "exclude", EXCLUDE, checkPattern);
     const workspace = await this.#current(options);
-    const files = await workspace.snapshotFiles(signal);
+    const files = await workspace.snapshotFiles(signal, patterns);
     return { takenAt: Date.now(), files, env: { ...workspace.manifest.env } };
   }
 
@@ -393,6 +398,12 @@ function refuseGiven(options, words) {
   for (const [name, value] of Object.entries(options)) {
     if (value !== undefined) throw invalid(`SandboxAgent: \`${name}\` ${words}`);
   }
+}
+
+/** @param {unknown} pattern */
+function checkPattern(pattern) {
+  if (typeof pattern === "string" && /^(?!\/)(?!(.*\/)?\.\.(\/|$)).*[^/.]/.test(pattern)) return pattern;
+  throw invalid(`\`exclude\` must be ${EXCLUDE}; a path begins at the workspace`);
 }
 
 /**

@@ -8,7 +8,9 @@ import { checkNames, checkSignal, checkString, invalid, reading } from "./option
 import { EXEC_OPTIONS, execWithin, signalIn, unlessAborted, watch } from "./sandbox.js";
 
 const { constants } = process.getBuiltinModule("node:buffer");
-const { lstat, realpath } = process.getBuiltinModule("node:fs").promises;
+const { lstat, realpath, rm } = process.getBuiltinModule("node:fs").promises;
+const { randomUUID } = process.getBuiltinModule("node:crypto");
+const { tmpdir } = process.getBuiltinModule("node:os");
 const path = process.getBuiltinModule("node:path");
 
 /** @import { CloudSandbox, FileEncoding, SandboxCallOptions } from "../types/index.js" */
@@ -22,6 +24,8 @@ const path = process.getBuiltinModule("node:path");
  */
 
 const SNAPSHOT_FILES = 1000;
+/** What is gone through to find them when some are left out. */
+const SNAPSHOT_LISTED = 500_000;
 const SNAPSHOT_BYTES = 16 * 1024 * 1024;
 const CLONE_SECONDS = 30;
 /** Bounds of a call; the first is what a 32-bit timer of milliseconds can count. */
@@ -100,6 +104,11 @@ export class LocalWorkspace extends Workspace {
    * @type {Map<AbortController, Promise<unknown>>}
    */
   #running = new Map();
+  /**
+   * Where package managers keep what they can fetch again: not in the workspace, and gone with it. They make
+   * it; nobody else can have made it before, since nobody can guess it.
+   */
+  #cache = path.join(tmpdir(), `cloudsandbox-cache-${randomUUID()}`);
   #isClosed = false;
 
   /**
@@ -159,10 +168,10 @@ export class LocalWorkspace extends Workspace {
     return this.use(signalIn(options), () => this.#open().readFile(file, encoding, options));
   }
 
-  /** @param {AbortSignal} [signal] @returns {Promise<WorkspaceFile[]>} */
-  snapshotFiles(signal) {
+  /** @param {AbortSignal} [signal] @param {string[]} [exclude] @returns {Promise<WorkspaceFile[]>} */
+  snapshotFiles(signal, exclude = []) {
     return this.use(signal, async () => {
-      const entries = await this.#listForSnapshot(signal);
+      const entries = await this.#listForSnapshot(exclude, signal);
       const files = [];
       let left = SNAPSHOT_BYTES;
       for (const entry of entries) {
@@ -195,6 +204,7 @@ export class LocalWorkspace extends Workspace {
     this.stop();
     await Promise.allSettled(this.#running.values());
     await this.#sandbox?.close(options);
+    await rm(this.#cache, { recursive: true, force: true });
   }
 
   #open() {
@@ -202,10 +212,20 @@ export class LocalWorkspace extends Workspace {
     return this.#sandbox;
   }
 
-  /** @param {AbortSignal} [signal] */
-  async #listForSnapshot(signal) {
+  /** Variables that keep caches out of the workspace, which is the home, unless the user has his own. */
+  get #cacheEnv() {
+    const own = { XDG_CACHE_HOME: this.#cache, npm_config_cache: path.join(this.#cache, "npm") };
+    return Object.fromEntries(Object.entries(own).filter(([name]) => !this.#options.inheritEnv.includes(name)));
+  }
+
+  /** @param {string[]} exclude @param {AbortSignal} [signal] */
+  async #listForSnapshot(exclude, signal) {
     try {
-      const entries = await this.#open().listFiles({ maxEntries: SNAPSHOT_FILES, signal });
+      const maxEntries = exclude.length > 0 ? SNAPSHOT_LISTED : SNAPSHOT_FILES;
+      const all = await this.#open().listFiles({ maxEntries, signal });
+      const isExcluded = excluder(exclude);
+      const entries = all.filter((entry) => !isExcluded(entry.path));
+      if (entries.length > SNAPSHOT_FILES) throw snapshotTooLarge();
       const total = entries.reduce((sum, entry) => sum + entry.size, 0);
       if (total > SNAPSHOT_BYTES) throw snapshotTooLarge();
       return entries.sort((a, b) => (a.path < b.path ? -1 : 1));
@@ -269,7 +289,8 @@ export class LocalWorkspace extends Workspace {
     if (signal?.aborted) throw signal.reason;
     const controller = new AbortController();
     const unwatch = signal && watch(signal, () => controller.abort(signal.reason));
-    const running = sandbox[execWithin]({ ...spec, signal: controller.signal }, BOUNDS);
+    const env = { ...this.#cacheEnv, ...this.manifest.env, ...spec.env };
+    const running = sandbox[execWithin]({ ...spec, env, signal: controller.signal }, BOUNDS);
     this.#running.set(controller, running);
     try {
       return await running;
@@ -464,9 +485,25 @@ function closedError() {
   return new SandboxError("SandboxAgent is closed", { code: "ERR_SANDBOX_CLOSED" });
 }
 
+/**
+ * Whether a path is left out: one of its names is, or it lies below a path that is. `*` stands for any
+ * characters of one name.
+ *
+ * @param {string[]} patterns
+ */
+function excluder(patterns) {
+  const matchers = patterns.map((pattern) => {
+    const plain = pattern.replace(/^\.\//, "").replace(/\/+$/, "");
+    const words = plain.split("*").map((part) => part.replace(/[\\^$.|?+()[\]{}]/g, "\\$&"));
+    return new RegExp(`^${plain.includes("/") ? "" : "(.*/)?"}${words.join("[^/]*")}(/|$)`, "s");
+  });
+  return (/** @type {string} */ file) => matchers.some((matcher) => matcher.test(file));
+}
+
 function snapshotTooLarge() {
   return new SandboxError(
-    "a snapshot holds at most 1000 files and 16 MiB; remove what need not be kept first",
+    "a snapshot holds at most 1000 files and 16 MiB; leave out what can be made again, as in " +
+      'snapshot({ exclude: ["node_modules", ".venv", "__pycache__"] }), or remove what need not be kept first',
     { code: "ERR_SANDBOX_TOO_LARGE" },
   );
 }

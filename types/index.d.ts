@@ -152,7 +152,7 @@ export interface CloudSandbox {
   start(): Promise<void>;
   /** Runs source text. A non-zero exit is a result. */
   run(code: string, options?: SandboxRunOptions): Promise<SandboxRunResult>;
-  /** Runs a command line. A non-zero exit is a result. */
+  /** Runs a command line, with bash where the sandbox has it, else with sh. A non-zero exit is a result. */
   shell(command: string, options?: SandboxRunOptions): Promise<SandboxRunResult>;
   /** Creates or replaces a file, with its folders. */
   writeFile(
@@ -220,7 +220,7 @@ export interface ExecShownResult {
 }
 
 type ExecTarget =
-  /** A command line for /bin/sh. */
+  /** A command line for the shell. */
   | { command: string; code?: never; language?: never; context?: never; argv?: never }
   /** Source text; default language "python". */
   | {
@@ -902,6 +902,14 @@ export interface RemoteAgentConfig {
 
 export type SandboxAgentConfig = LocalAgentConfig | RemoteAgentConfig;
 
+export interface SandboxSnapshotOptions extends SandboxCallOptions {
+  /**
+   * What is left out: a name of files or folders wherever they are ("node_modules", "*.pyc"), or a path from the
+   * workspace on ("build/out"). `*` stands for any characters of one name.
+   */
+  exclude?: string[] | undefined;
+}
+
 /**
  * A workspace with files, variables and a life: start, use, snapshot, resume, close. It holds no model.
  * It has the members of a CloudSandbox, so a SandboxToolkit can be made of it: call start() yourself, for
@@ -935,9 +943,10 @@ export class SandboxAgent {
   readFile(path: string, encoding?: FileEncoding, options?: SandboxReadOptions): Promise<string | null>;
   /**
    * All regular files (links and empty folders left out, modes lost), base64, at most 1000 files and
-   * 16 MiB. "unix-local" only. Take it while nothing runs: files are read one after another.
+   * 16 MiB; what `exclude` names does not count. "unix-local" only. Take it while nothing runs: files are read
+   * one after another.
    */
-  snapshot(options?: SandboxCallOptions): Promise<WorkspaceSnapshot>;
+  snapshot(options?: SandboxSnapshotOptions): Promise<WorkspaceSnapshot>;
   /**
    * Closes the current workspace, if any, and starts a new one with the snapshot's files and variables. A
    * snapshot of the wrong shape is refused before anything is closed. A `signal` ends the wait, not the rest.

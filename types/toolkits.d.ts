@@ -28,6 +28,7 @@ export type {
   SandboxCloseOptions,
   SandboxRunOptions,
   SandboxRunResult,
+  SandboxSnapshotOptions,
   SandboxTool,
   SandboxTools,
   ToolDef,

@@ -336,3 +336,61 @@ describe("what is not needed is not done", () => {
     assert.deepEqual(readdirSync(dir), []);
   });
 });
+
+describe("what package managers leave", { concurrency: 2 }, () => {
+  const installed = (t) => start(t, {
+    workspace: {
+      files: [
+        { path: "package.json", contents: '{ "name": "own", "version": "1.0.0", "private": true }' },
+        { path: "tiny/package.json", contents: '{ "name": "tiny", "version": "1.0.0", "main": "index.js" }' },
+        { path: "tiny/index.js", contents: "module.exports = 42;\n" },
+        { path: "own.py", contents: "VALUE = 1\n" },
+      ],
+    },
+  });
+
+  test("C177 caches do not stand in the workspace, and packages can be left out of a snapshot", async (t) => {
+    const agent = await installed(t);
+    // npm itself may be absent here; what counts is where it is told to keep its cache.
+    const { output } = await agent.shell('echo "$npm_config_cache:$XDG_CACHE_HOME"; pwd -P');
+    const [caches, workspace] = output.trim().split("\n");
+    for (const cache of caches.split(":")) assert.ok(!`${cache}/`.startsWith(`${workspace}/`), cache);
+    const npm = await agent.shell("npm install ./tiny --install-links --offline --no-audit --no-fund 2>&1", { timeoutSeconds: 300 });
+    if (npm.exitCode !== 127) {
+      assert.equal(npm.exitCode, 0, npm.output);
+      assert.equal((await agent.run("console.log(require('tiny'))")).output, "42\n");
+    }
+    await agent.shell("mkdir -p node_modules/other; echo x > node_modules/other/f; mkdir -p $XDG_CACHE_HOME/pip; echo x > $XDG_CACHE_HOME/pip/f");
+    const venv = await agent.shell("python3 -m venv --without-pip .venv && python3 -c 'import own'", { timeoutSeconds: 300 });
+    assert.equal(venv.exitCode, 0, venv.output);
+
+    const paths = (snapshot) => snapshot.files.map((file) => file.path);
+    const all = paths(await agent.snapshot());
+    assert.deepEqual(all.filter((file) => /(^|\/)\.?(npm|cache|_cacache|_logs)(\/|$)/.test(file)), []);
+    assert.ok(all.includes("node_modules/other/f") && all.some((file) => file.startsWith(".venv/")), String(all));
+    const left = paths(await agent.snapshot({ exclude: ["node_modules", ".venv", "__pycache__"] }));
+    const own = ["own.py", "package.json", "tiny/index.js", "tiny/package.json"];
+    assert.deepEqual(left.filter((file) => file !== "package-lock.json"), own);
+    await agent.close();
+    assert.ok(!existsSync(caches.split(":")[1]));
+  });
+
+  test("C177 a snapshot that is too large says how to leave things out, and what is left out does not count", async (t) => {
+    const agent = await start(t, {});
+    await agent.shell("mkdir -p a/node_modules b; cd a/node_modules; touch $(seq 1200); cd ../..; touch b/kept b/x.pyc b/y.pyc");
+    const error = await rejection(agent.snapshot());
+    assert.equal(error.code, "ERR_SANDBOX_TOO_LARGE");
+    assert.match(error.message, /1000 files and 16 MiB.*exclude: \["node_modules"/);
+    for (const [exclude, expected] of [
+      [["node_modules", "*.pyc"], ["b/kept"]],
+      [["a/node_modules"], ["b/kept", "b/x.pyc", "b/y.pyc"]],
+      [["./a/", "y*"], ["b/kept", "b/x.pyc"]],
+      [["node_modules", "b/x.pyc", "k.pt", "ept"], ["b/kept", "b/y.pyc"]],
+    ]) {
+      assert.deepEqual((await agent.snapshot({ exclude })).files.map((file) => file.path), expected);
+    }
+    for (const exclude of ["node_modules", [1], [""], ["/abs"], ["../up"], ["."]]) {
+      assert.match((await rejection(agent.snapshot({ exclude }))).message, /`exclude` must be an array of names or paths/);
+    }
+  });
+});
