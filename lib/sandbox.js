@@ -226,7 +226,7 @@ export class NativeSandbox {
   }
 
   /**
-   * Runs a command line with /bin/sh. A non-zero exit and a timeout are results.
+   * Runs a command line with bash where the sandbox has it, else with sh. A non-zero exit and a timeout are results.
    *
    * @param {string} command
    * @param {SandboxRunOptions} [options] timeoutSeconds: at most 3600; `language` says nothing here
