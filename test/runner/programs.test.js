@@ -18,7 +18,8 @@ for (const name of programs) {
       t.skip("not installed");
       return;
     }
-    const { stdout } = spawnSync("shellcheck", ["-s", "sh", "-"], { input: text(name), encoding: "utf8" });
+    // A part may have functions that one program does not use, or that are called by their names in a word.
+    const { stdout } = spawnSync("shellcheck", ["-s", "sh", "-e", "SC2317", "-"], { input: text(name), encoding: "utf8" });
     assert.equal(stdout, "");
   });
 }

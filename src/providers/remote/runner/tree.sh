@@ -35,7 +35,7 @@ belongs() {
 }
 
 # pass LEAST: looks once at all processes with a number from LEAST on, adds those that belong to the tree,
-# and stops them; _cs_new says whether there was one. A look at all takes out what has ended. A process's
+# and stops them when _cs_stop says so; _cs_new says whether there was one. A look at all takes out what has ended. A process's
 # name may hold blanks, line ends and parentheses. One that ended is there until its parent has asked for
 # it; one whose first thread has ended looks the same but for its number of threads, and lives.
 pass() {
@@ -56,7 +56,7 @@ pass() {
     *" $_cs_w "*) ;;
     *)
       belongs "$3" "$4" "$5" "${21}" || continue
-      kill -s STOP "$_cs_p"
+      [ ! "$_cs_stop" ] || kill -s STOP "$_cs_p"
       _cs_tree="$_cs_tree$_cs_w " _cs_new=1
       ;;
     esac
@@ -65,7 +65,7 @@ pass() {
   [ "$1" -gt 0 ] || _cs_tree=$_cs_here
 }
 
-# find_root: stops the first process. Its number is that of its session, as long as anything is left in that.
+# find_root: the same for the first process. Its number is that of its session, as long as anything is left in that.
 # Without it, every process has to be looked at for the mark.
 find_root() {
   _cs_tree=' ' _cs_first='' _cs_since=0 _cs_p=${_cs_root%%:*}
@@ -75,7 +75,7 @@ find_root() {
   # shellcheck disable=SC2086
   set -- ${_cs_l##*)}
   case ${_cs_root#*:} in '' | "${20}") ;; *) [ ! "${20}" ] || return ;; esac
-  [ ! "${20}" ] || kill -s STOP "$_cs_p"
+  [ ! "${20}" ] || [ ! "$_cs_stop" ] || kill -s STOP "$_cs_p"
   _cs_since=${20:-${_cs_root#*:}} _cs_since=${_cs_since:-0}
   _cs_first=" $_cs_p:"
 }
@@ -89,7 +89,7 @@ kill_tree() {
 
 end_tree() {
   [ -r /proc/self/stat ] || return 2
-  _cs_mark=$1 _cs_root=$2 _cs_seen=' ' _cs_n=0 _cs_new=1
+  _cs_mark=$1 _cs_root=$2 _cs_stop=1 _cs_seen=' ' _cs_n=0 _cs_new=1
   find_root
   # Most have higher numbers than the first one, which saves a look at all others.
   while [ "${_cs_root%%:*}" ] && [ $_cs_new ] && [ $_cs_n -lt 200 ]; do
