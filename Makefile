@@ -52,7 +52,7 @@ $(BUILD)/asan/test_%: $(BUILD)/asan/test/core/test_%.o $(asan_OBJS) $(asan_SUPPO
 	$(CC) $(SANITIZE) -o $@ $^ -lcmocka $(LIBS)
 $(BUILD)/plain/test_%: $(BUILD)/plain/test/core/test_%.o $(plain_OBJS) $(plain_SUPPORT)
 	$(CC) -o $@ $^ -lcmocka $(LIBS)
-$(BUILD)/fuzz/fuzz_%: $(BUILD)/fuzz/test/fuzz/fuzz_%.o $(filter $(BUILD)/fuzz/src/core/%,$(fuzz_OBJS))
+$(BUILD)/fuzz/fuzz_%: $(BUILD)/fuzz/test/fuzz/fuzz_%.o $(filter $(BUILD)/fuzz/src/core/% $(BUILD)/fuzz/src/providers/remote/runner/report.o,$(fuzz_OBJS))
 	$(CC) $(SANITIZE) -fsanitize=fuzzer -o $@ $^ $(LIBS)
 
 # The helper process of the local provider; the tests find it through SBX_GUARD.

@@ -6,7 +6,7 @@ import { existsSync, rmSync } from "node:fs";
 
 /** Folders of the commands that were sent, and that are still there. @param {Log} engine */
 export function commandFolders(engine) {
-  const tags = engine.log.flatMap(({ body }) => body.match(/(?<=' \/tmp\/\.cloudsandbox-)[0-9a-f]{32}/) ?? []);
+  const tags = engine.log.flatMap(({ body }) => body.match(/(?<=' sh )[0-9a-f]{32}/) ?? []);
   return [...new Set(tags)].flatMap((tag) => [`/tmp/.cloudsandbox-${tag}`, `/tmp/.cloudsandbox-${tag}.stop`]).filter(existsSync);
 }
 

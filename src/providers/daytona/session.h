@@ -5,6 +5,7 @@
 #include "core/http.h"
 #include "core/json.h"
 #include "providers/provider.h"
+#include "providers/remote/runner/runner.h"
 #include "providers/remote/tag.h"
 
 /* ---- config --------------------------------------------------------------------------------- */
@@ -29,27 +30,6 @@ struct sbx_config {
 
 /* ---- session -------------------------------------------------------------------------------- */
 
-enum {
-  SBX__DAYTONA_TAG = SBX_REMOTE_TAG_LEN,
-  SBX__DAYTONA_LEFT = 128,
-  SBX__DAYTONA_SPARE = 4,
-};
-
-/* Commands that are over for us, and whose folders are still in the sandbox: the next command's
- * request takes them away. The oldest comes first. */
-typedef struct sbx__daytona_left {
-  char tags[SBX__DAYTONA_LEFT][SBX__DAYTONA_TAG + 1];
-  size_t count;
-  uint64_t gone;  /* how many have been taken off the list: the number of the oldest one */
-  uint64_t asked; /* up to this number a request of its own was sent for them */
-} sbx__daytona_left;
-
-/* Tags of commands to come: one question to the system brings so many. */
-typedef struct sbx__daytona_spare {
-  char digits[SBX__DAYTONA_SPARE * SBX__DAYTONA_TAG + 1];
-  size_t count;
-} sbx__daytona_spare;
-
 struct sbx_session {
   sbx_config *config;
   char tag[SBX_REMOTE_TAG_LEN + 1]; /* label by which a create whose answer was lost is found */
@@ -60,11 +40,9 @@ struct sbx_session {
   char *home;     /* its user's; NULL: nobody has asked for it yet */
   bool may_exist; /* a create was sent, and no refusal came */
   bool open;
-  bool old_shell; /* its daemon has no real shell for commands */
-  bool old_env;   /* its daemon takes no variables with a command */
-  /* Both are changed by commands, and by nothing else. */
-  sbx__daytona_left left;
-  sbx__daytona_spare spare;
+  bool old_shell;    /* its daemon has no real shell for commands */
+  bool old_env;      /* its daemon takes no variables with a command */
+  sbx_runner runner; /* changed by commands, and by nothing else */
 };
 
 sbx_session *sbx__daytona_session_new(sbx_config *config);

@@ -1,6 +1,4 @@
 # shellcheck shell=sh
-is_stopped() { [ -e "$_cs_h.stop" ]; }
-
 # forget TAG...: takes away the folders of commands whose reports have arrived, or are not wanted any more. A
 # command that still runs does that by itself when it finds the file "forget".
 forget() {
@@ -11,8 +9,8 @@ forget() {
       if [ -s "$_cs_h/end" ] || ! read -r _cs_p <"$_cs_h/pid" || ! kill -0 "$_cs_p"; then
         rm -rf "$_cs_h" "$_cs_h.stop" "$_cs_h.text" "$_cs_h.input"
       fi
-    elif try is_stopped; then
-      rm -f "$_cs_h.stop"
+    elif try has stop || try has text || try has input; then
+      rm -f "$_cs_h.stop" "$_cs_h.text" "$_cs_h.input"
     fi
   done
   _cs_tag=$_cs_x

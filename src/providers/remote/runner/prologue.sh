@@ -32,4 +32,5 @@ try() {
   done
   return 1
 }
+has() { [ -e "$_cs_h.$1" ]; }
 is_there() { [ -d "$_cs_h" ]; }

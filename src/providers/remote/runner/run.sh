@@ -8,8 +8,8 @@
 # $6 letters: j both outputs in one; k keep what does not fit into the report, to be fetched; e end what the
 #    command leaves in the background
 # $7 shell, python or node; $8 which shell
-# $9 the text, $10 its input, $11 variables, as lines for sh; each in base64, "-" for what stands on
-#    descriptor 3 (text) or 0 (input), "@FILE" for a file that is here, or nothing
+# $9 the text, $10 its input, $11 variables, as lines for sh; each in base64, or "3" for what stands on that
+#    descriptor (or "0"), "@FILE" for a file that is here, "@" for what store.sh has stored, or nothing
 # $12... tags of commands to forget
 #
 # The folder holds: pid of this program, and root, the command's first process; text and input; the pipes o and
@@ -152,15 +152,24 @@ case $2 in
 \~ | \~/*) cd -- "$HOME${2#?}" || tell nodir ;;
 *) cd -- "$2" || tell nodir ;;
 esac
+_cs_src=$9 _cs_in=${10}
+if [ "$_cs_src" = @ ]; then
+  try has text || tell unstored
+  _cs_src=@$_cs_h.text
+fi
+if [ "$_cs_in" = @ ]; then
+  try has input || tell unstored
+  _cs_in=@$_cs_h.input
+fi
 try make_folder || tell unstored
 if [ $# -gt 11 ]; then (shift 11 && forget "$@") >/dev/null & fi
-_cs_join='' _cs_keep='' _cs_text='' _cs_in='' _cs_env='' _cs_main=''
+_cs_join='' _cs_keep='' _cs_text='' _cs_env='' _cs_main=''
 case $6 in *j*) _cs_join=1 ;; esac
 case $6 in *k*) _cs_keep=1 ;; esac
-case $7$9 in
-shell3 | shell@*) { printf 'exec 9<&-; ' && take "$9"; } >"$_cs_h/text" || give_up unstored ;;
+case $7$_cs_src in
+shell3 | shell@*) { printf 'exec 9<&-; ' && take "$_cs_src"; } >"$_cs_h/text" || give_up unstored ;;
 shell*)
-  _cs_text=$(take "$9" && echo .) || give_up unstored
+  _cs_text=$(take "$_cs_src" && echo .) || give_up unstored
   _cs_text=${_cs_text%.}
   [ "$_cs_text" ] || _cs_text=' '
   ;;
@@ -170,21 +179,21 @@ shell*)
   _cs_main=$PWD/.cloudsandbox-$1.py
   [ "$7" = python ] || _cs_main=${_cs_main%py}js
   if ! true >"$_cs_main"; then _cs_main=''; fi
-  take "$9" >"${_cs_main:-$_cs_h/text}" || give_up unstored
-  if [ ! "$_cs_main" ] && [ "${10}" ]; then
+  take "$_cs_src" >"${_cs_main:-$_cs_h/text}" || give_up unstored
+  if [ ! "$_cs_main" ] && [ "$_cs_in" ]; then
     _cs_text=$(cat "$_cs_h/text")
   elif [ ! "$_cs_main" ]; then
-    _cs_in=$_cs_h/text
+    _cs_in=@$_cs_h/text
   fi
   ;;
 esac
 exec 3<&-
-case ${10} in
+case $_cs_in in
 '') ;;
-@*) _cs_in=${10#@} ;;
+@*) _cs_in=${_cs_in#@} ;;
 *)
+  take "$_cs_in" >"$_cs_h/input" || give_up unstored
   _cs_in=$_cs_h/input
-  take "${10}" >"$_cs_in" || give_up unstored
   ;;
 esac
 exec </dev/null

@@ -5,7 +5,18 @@
 
 #include "runner_programs.h"
 
-#define PROGRAMS(X) X(SBX_RUNNER_LAUNCH, launch) X(SBX_RUNNER_KILL, kill)
+#define PROGRAMS(X)                                                                                \
+  X(SBX_RUNNER_LAUNCH, launch)                                                                     \
+  X(SBX_RUNNER_KILL, kill)                                                                         \
+  X(SBX_RUNNER_RUN, run)                                                                           \
+  X(SBX_RUNNER_ASK, ask)                                                                           \
+  X(SBX_RUNNER_FETCH, fetch)                                                                       \
+  X(SBX_RUNNER_FORGET, forget)                                                                     \
+  X(SBX_RUNNER_STOP, stop)                                                                         \
+  X(SBX_RUNNER_STORE, store)                                                                       \
+  X(SBX_RUNNER_LIST, list)                                                                         \
+  X(SBX_RUNNER_GET, get)                                                                           \
+  X(SBX_RUNNER_PUT, put)
 
 sbx_slice sbx_runner_text(sbx_runner_program program) {
   static const sbx_slice texts[] = {

@@ -7,6 +7,15 @@
 typedef enum sbx_runner_program {
   SBX_RUNNER_LAUNCH, /* no program, but the function `launch`, for wrappers of a provider's own */
   SBX_RUNNER_KILL,   /* ends a process tree; its exit code says whether nothing is left */
+  SBX_RUNNER_RUN,
+  SBX_RUNNER_ASK,
+  SBX_RUNNER_FETCH,
+  SBX_RUNNER_FORGET,
+  SBX_RUNNER_STOP,
+  SBX_RUNNER_STORE,
+  SBX_RUNNER_LIST,
+  SBX_RUNNER_GET,
+  SBX_RUNNER_PUT,
 } sbx_runner_program;
 
 /* As it is given to `sh -c`. What each takes as its arguments stands at the top of its file. Text

@@ -1,0 +1,27 @@
+# shellcheck shell=sh
+# program: reads a file. $1 tag, $2 its path in base64, $3 most bytes.
+#
+# The report's stdout is the file, its first size the file's; "absent" when there is none, and "nodir" for what is
+# no regular file. Files that have no size, as those of /proc, are read to their end.
+# include prologue.sh
+# include report.sh
+_cs_v=$(printf %s "$2" | base64 -d && echo .) || tell unstored
+_cs_v=${_cs_v%.}
+case $_cs_v in \~ | \~/*) _cs_v=$HOME${_cs_v#?} ;; esac
+if [ ! -e "$_cs_v" ]; then
+  # One below a file is not missing but wrong.
+  _cs_d=$_cs_v
+  while [ "$_cs_d" ] && [ ! -e "$_cs_d" ]; do _cs_d=${_cs_d%/*}; done
+  [ ! "$_cs_d" ] || [ -d "$_cs_d" ] || tell nodir
+  tell absent
+fi
+[ -f "$_cs_v" ] || tell nodir
+if ! true <"$_cs_v"; then tell nodir; fi
+_cs_n=$(($(wc -c <"$_cs_v")))
+if [ "$_cs_n" -gt "$3" ]; then
+  printf '\n%s\n\n\n\n\n%s end\n' "$_cs_tag going 0 0 $_cs_n 0 0 0 0" "$_cs_tag"
+  exit
+fi
+printf '\n%s\n' "$_cs_tag ran 0 0 $_cs_n 0 0 0 0"
+head -c "$_cs_n" <"$_cs_v" | code
+printf '\n\n\n\n%s end\n' "$_cs_tag"
