@@ -126,8 +126,9 @@ export function suite(framework, drive, { marks = true } = {}) {
         ["shell", { command: "echo long", timeoutSeconds: 100000 }],
         ["run", { code: "print('null')", language: null, timeoutSeconds: null }],
         ["shell", { command: "echo extra", reason: "to see" }],
+        ["shell", { command: "```sh\necho fence\n```" }],
       );
-      assert.deepEqual(texts, ["text", "long", "null", "extra"].map(echoed));
+      assert.deepEqual(texts, ["text", "long", "null", "extra", "fence"].map(echoed));
     });
 
     test("what a model gets wrong comes back in words, and the run goes on", async (t) => {
@@ -142,7 +143,7 @@ export function suite(framework, drive, { marks = true } = {}) {
       );
       const words = [
         "`command` is missing (string)",
-        "`timeoutSeconds` must be greater than 0 and at most 3600; got -1",
+        "`timeoutSeconds` must be at least 0.001 and at most 3600; got -1",
         '`language` must be one of "python", "node", "shell"',
         "`contents` is missing (string)",
         "Nothing was read; repeating the same call will not help.",
