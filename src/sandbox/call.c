@@ -83,6 +83,8 @@ static void abort_call(sbx_op *op, int reason) {
   sbx_call *call = call_of(op);
   if (reason == SBX_ECLOSED)
     call->torn_down = true;
+  if (reason == SBX_ETIMEOUT)
+    call->limit_passed = true;
   if (call->state == SBX__CALL_RUNS) {
     if (call->probe != NULL)
       sbx_op_abort(call->probe, reason);
@@ -355,6 +357,8 @@ void sbx__call_child_done(sbx_op *op, void *arg) {
   call->child = NULL;
   sbx_op_set_deadline(&call->op, SBX_NO_TIMEOUT);
   sbx_err_copy(&call->cause, &op->err);
+  if (call->limit_passed && op->err.code == SBX_ETIMEOUT)
+    sbx__places_no_answer(&call->sb->places, call->limit_ms, &call->cause);
   if (op->err.code == SBX_OK)
     sbx__call_finish(call, NULL);
   else
@@ -363,6 +367,7 @@ void sbx__call_child_done(sbx_op *op, void *arg) {
 
 void sbx__call_await(sbx_call *call, sbx_op *child, uint64_t limit_ms) {
   call->child = child;
+  call->limit_ms = limit_ms;
   if (child == NULL)
     sbx__call_finish_nomem(call);
   else

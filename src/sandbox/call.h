@@ -47,6 +47,8 @@ struct sbx_call {
   unsigned reopens;     /* of the place, when it began to run */
   unsigned pauses;      /* the same */
   sbx_op *child;        /* the provider's op that does the work */
+  uint64_t limit_ms;    /* of that op, for messages */
+  bool limit_passed;
   sbx_op *probe;
   sbx_liveness liveness;
   sbx_err cause; /* why the work failed; without a code the call goes on to succeed */

@@ -112,7 +112,7 @@ void sbx__place_is_gone(sbx__place *place) {
 
 /* ---- no answer ---- */
 
-static void no_answer(sbx_err *err, const sbx__places *set, uint64_t limit_ms) {
+void sbx__places_no_answer(const sbx__places *set, uint64_t limit_ms, sbx_err *err) {
   const char *service = set->provider->service != NULL ? set->provider->service(set->config) : NULL;
   sbx_err_set(err, SBX_ETIMEOUT, "no answer%s%s within %llu ms", service != NULL ? " of " : "",
               service != NULL ? service : "", (unsigned long long)limit_ms);
@@ -137,7 +137,7 @@ static void on_deleted(sbx_op *op, void *arg) {
   }
   place->state = SBX__PLACE_UNWANTED;
   if (op->err.code == SBX_ETIMEOUT)
-    no_answer(&place->err, set, delete_limit(place));
+    sbx__places_no_answer(set, delete_limit(place), &place->err);
   else
     sbx_err_copy(&place->err, &op->err);
   set->events->changed(set);
@@ -206,7 +206,7 @@ static void reopen_failed(sbx__place *place, const sbx_err *cause) {
   sbx_err why, err;
   sbx_err_copy(&why, cause);
   if (why.code == SBX_ETIMEOUT)
-    no_answer(&why, set, set->start_timeout_ms);
+    sbx__places_no_answer(set, set->start_timeout_ms, &why);
   sbx_err_set(
       &err, why.code,
       "the sandbox has stopped and could not be started again: %s; nothing was run, and its "
@@ -274,7 +274,7 @@ static void on_place_timer(sbx_timer *timer) {
   place->state = SBX__PLACE_LATE;
   sbx_timer_start(&place->timer, set->late_timeout_ms);
   sbx_err err;
-  no_answer(&err, set, set->start_timeout_ms);
+  sbx__places_no_answer(set, set->start_timeout_ms, &err);
   sbx_err_append(&err, "; if it comes up late it is deleted; try again, or raise "
                        "startTimeoutSeconds");
   start_failed(set, &err);

@@ -82,6 +82,8 @@ void sbx__place_leave(sbx__place *place);
 bool sbx__place_is_busy(const sbx__place *place);
 /* With `freed` set: lets go of what is at the provider. */
 void sbx__place_abandon(sbx__place *place);
+/* SBX_ETIMEOUT: who did not answer, and for how long. */
+void sbx__places_no_answer(const sbx__places *set, uint64_t limit_ms, sbx_err *err);
 /* Whether calls can run at once. */
 bool sbx__places_are_open(const sbx__places *set);
 

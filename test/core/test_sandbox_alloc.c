@@ -40,6 +40,13 @@ static void on_refused(void *arg, const sbx_err *err, const sbx_exec_result *res
   count(arg, err != NULL && err->code == SBX_ECONFLICT ? NULL : err);
 }
 
+/* Of what a close or a pause has ended. */
+static void on_ended(void *arg, const sbx_err *err, const sbx_exec_result *result) {
+  assert_true((err == NULL) == (result != NULL));
+  bool ended = err != NULL && (err->code == SBX_ECLOSED || err->code == SBX_ECONFLICT);
+  count(arg, ended ? NULL : err);
+}
+
 static void on_output(void *arg, sbx_stream stream, sbx_slice bytes) {
   (void)arg, (void)stream, (void)bytes;
 }
@@ -120,6 +127,44 @@ static void make_cancelled_call(sbx_sandbox *sb, uv_loop_t *uv, tally *t) {
   fake.planned[FAKE_EXEC] = 0;
 }
 
+/* A pause, a command that it cuts off, and one that comes meanwhile. */
+static void make_pause(sbx_sandbox *sb, uv_loop_t *uv, tally *t) {
+  const sbx_exec_spec spec = {.text = sbx_slice_str("sleep")};
+  fake_next(FAKE_EXEC, (fake_plan){.hang = true});
+  fake_next(FAKE_CONTROL, (fake_plan){.hang = true});
+  begun(t, sbx_sandbox_exec(sb, &spec, NULL, on_ended, t, NULL, NULL));
+  run(uv);
+  int rc = sbx_sandbox_control(sb, SBX_PAUSE, 0, on_done, t, NULL, NULL);
+  if (rc != SBX_ENOTREADY) /* there may be none yet */
+    begun(t, rc);
+  begun(t, sbx_sandbox_exec(sb, &spec, NULL, on_ended, t, NULL, NULL));
+  run(uv);
+  /* Without memory for the pause nothing is there that could hide a loss. */
+  bool pausing = fake_lives(FAKE_CONTROL);
+  while (fake_lives(FAKE_EXEC))
+    fake_release(FAKE_EXEC, pausing ? SBX_ELOST : SBX_OK);
+  run(uv);
+  if (pausing)
+    fake_release(FAKE_CONTROL, SBX_OK);
+  run(uv);
+  fake.planned[FAKE_EXEC] = fake.planned[FAKE_CONTROL] = 0;
+}
+
+/* A close that ends a command at once. */
+static void close_at_once(sbx_sandbox *sb, uv_loop_t *uv, tally *t) {
+  const sbx_exec_spec spec = {.text = sbx_slice_str("sleep"), .timeout_ms = SBX_NO_TIMEOUT};
+  fake_next(FAKE_EXEC, (fake_plan){.hang = true});
+  begun(t, sbx_sandbox_exec(sb, &spec, NULL, on_ended, t, NULL, NULL));
+  run(uv);
+  int rc = sbx_sandbox_close(sb, 0, on_done, t, NULL);
+  begun(t, rc);
+  run(uv);
+  if (rc == SBX_OK)
+    return;
+  begun(t, sbx_sandbox_close(sb, 0, on_done, t, NULL));
+  run(uv);
+}
+
 static void live(uv_loop_t *uv, sbx_loop *loop, tally *t) {
   sbx_sandbox *sb = NULL;
   int rc =
@@ -133,9 +178,10 @@ static void live(uv_loop_t *uv, sbx_loop *loop, tally *t) {
   make_refused_call(sb, uv, t);
   make_cancelled_call(sb, uv, t);
   make_calls(sb, uv, t);
-  begun(t, sbx_sandbox_close(sb, SBX_CLOSE_GRACE_DEFAULT_MS, on_done, t, NULL));
-  run(uv);
+  make_pause(sb, uv, t);
+  close_at_once(sb, uv, t);
   sbx_sandbox_free(sb);
+  run(uv);
 }
 
 /* Returns whether an allocation was made to fail. */
@@ -174,7 +220,8 @@ static void test_every_allocation_may_fail(void **state) {
       nth++;
     /* The scenario reached what it is about. */
     assert_true(nth > 40);
-    assert_int_equal(fake.count[FAKE_KILL], 1);
+    assert_int_equal(fake.count[FAKE_KILL], 2);
+    assert_int_equal(fake.count[FAKE_CONTROL], 1);
     assert_int_equal(fake.count[FAKE_CLOSE], 1);
     assert_int_equal(fake.count[FAKE_OPEN], 2);
   }

@@ -143,6 +143,9 @@ static void test_a_service_that_does_not_answer(void **state) {
   begin_write(f, &a);
   await(f, &a);
   assert_seen(&a, SBX_ETIMEOUT);
+  assert_says(&a,
+              "no answer of https://api.fake.test within 10 ms; the file may be incomplete, and "
+              "writing it again is safe");
   assert_log("open1 put1 probe1 ");
   fake.liveness = SBX_GONE;
   fake_next(FAKE_GET, (fake_plan){.hang = true});

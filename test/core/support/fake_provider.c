@@ -116,12 +116,21 @@ static void act(sbx_task *task) {
     end(f, f->plan.code);
 }
 
-void fake_release(fake_verb verb, int code) {
+static fake_op *oldest_of(fake_verb verb) {
   fake_op *oldest = NULL;
   for (fake_op *f = newest; f != NULL; f = f->older) {
     if (f->verb == verb && !f->op.finished)
       oldest = f;
   }
+  return oldest;
+}
+
+bool fake_lives(fake_verb verb) {
+  return oldest_of(verb) != NULL;
+}
+
+void fake_release(fake_verb verb, int code) {
+  fake_op *oldest = oldest_of(verb);
   assert_non_null(oldest);
   end(oldest, code);
 }

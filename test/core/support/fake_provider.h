@@ -61,6 +61,8 @@ extern sbx_provider fake_provider;
 void fake_reset(void);
 /* Adds a plan for the next start of `verb` that has none yet. */
 void fake_next(fake_verb verb, fake_plan plan);
+/* Whether an operation of `verb` is in flight. */
+bool fake_lives(fake_verb verb);
 /* Ends the oldest operation of `verb` that hangs. */
 void fake_release(fake_verb verb, int code);
 
