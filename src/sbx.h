@@ -170,7 +170,7 @@ int sbx_sandbox_close(sbx_sandbox *sb, uint64_t grace_ms, sbx_done_cb cb, void *
 
 typedef enum sbx_exec_kind {
   SBX_EXEC_SHELL, /* `text` is a command line for `shell` */
-  SBX_EXEC_CODE,  /* `text` is source text in `language` */
+  SBX_EXEC_CODE,  /* `text` is source text in `language`, and behaves as a file in the directory */
   SBX_EXEC_ARGV,  /* `argv` is run without a shell */
 } sbx_exec_kind;
 

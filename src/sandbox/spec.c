@@ -13,6 +13,8 @@
 
 /* Names longer than this are cut in messages. */
 enum { SHOWN_NAME_MAX = 64 };
+/* What Linux takes of one argument, or of one variable with its name, the NUL included. */
+enum { ITEM_MAX = 128 * 1024 };
 
 static int check_no_nul(sbx_slice text, int code, const char *what, const char *instead,
                         sbx_err *err) {
@@ -69,11 +71,26 @@ static int check_text(const sbx_exec_spec *spec, sbx_err *err) {
         return sbx_err_set(err, SBX_EINVAL,
                            "argument %zu has a NUL byte; pass such bytes through stdin or a file",
                            i);
+      if (spec->argv[i].len >= ITEM_MAX)
+        return sbx_err_set(err, SBX_ETOOBIG,
+                           "argument %zu has %zu bytes, and the system takes at most %d; pass it "
+                           "through stdin or a file",
+                           i, spec->argv[i].len, ITEM_MAX - 1);
     }
     return SBX_OK;
   }
   return sbx_err_set(err, SBX_EINVAL, "no such kind of command: %d; use shell, code or argv",
                      (int)spec->kind);
+}
+
+static int refuse_size(sbx_slice name, size_t size, sbx_err *err) {
+  sbx_err_set(err, SBX_ETOOBIG, "the environment variable ");
+  sbx_err_append_remote(err, name);
+  sbx_err_append(err,
+                 " has %zu bytes with its name, and the system takes at most %d; pass such a value "
+                 "through stdin or a file",
+                 size, ITEM_MAX - 2);
+  return SBX_ETOOBIG;
 }
 
 /* Values may be secrets: only names are shown. */
@@ -82,11 +99,15 @@ static int check_env(const sbx_exec_spec *spec, sbx_err *err) {
     return sbx_err_set(err, SBX_EINVAL, "the list of environment variables is missing");
   for (size_t i = 0; i < spec->env_count; i++) {
     sbx_slice name = spec->env[i].name;
+    size_t size = name.len + spec->env[i].value.len;
     bool name_ok = sbx_provider_is_env_name(name);
-    if (name_ok && !sbx_slice_has_nul(spec->env[i].value))
+    bool fits = size <= ITEM_MAX - 2; /* '=' and the NUL */
+    if (name_ok && fits && !sbx_slice_has_nul(spec->env[i].value))
       continue;
     if (name.len > SHOWN_NAME_MAX)
       name.len = SHOWN_NAME_MAX;
+    if (name_ok && !fits)
+      return refuse_size(name, size, err);
     sbx_err_set(err, SBX_EINVAL,
                 name_ok ? "the value of the environment variable "
                         : "not a name of an environment variable: \"");

@@ -19,6 +19,24 @@ for (const provider of providers) {
   const { facts } = provider;
 
   describe(`exec, ${provider.name}`, { concurrency: 4 }, () => {
+    test("C204 a variable or an argument that is larger than the system takes is refused before anything is sent", async (t) => {
+      const world = provider.world(t);
+      const sandbox = world.make();
+      const value = "x".repeat(140_000);
+      for (const [spec, words] of [
+        [{ command: "true", env: { A: "1", BIG: value } }, /variable BIG has 140003 bytes .* at most 131070; .*file/],
+        [{ argv: ["echo", value] }, /argument 1 has 140000 bytes, .* at most 131071; .*file/],
+      ]) {
+        const error = await rejection(sandbox.exec(spec));
+        assert.deepEqual([error.code, error.retryable, error.mayHaveRun], ["ERR_SANDBOX_TOO_LARGE", false, false]);
+        assert.match(error.message, words);
+      }
+      assert.deepEqual(world.existing(), []);
+      const env = { A: "y".repeat(100_000) };
+      const { stdout } = await sandbox.exec({ argv: ["sh", "-c", 'echo ${#A} ${#1}', "sh", env.A], env });
+      assert.equal(stdout, "100000 100000\n");
+    });
+
     test("K1 the seven members of the port, and results without absent flags", async (t) => {
       const sandbox = provider.world(t).make();
       assert.equal(sandbox.providerId, provider.providerId);

@@ -1,6 +1,6 @@
 // The port, LocalSandbox and errors as a TypeScript user writes them. Nothing here runs; a line that
 // must not compile is marked as an expected error.
-import { LocalSandbox, PathSecurityError, SANDBOX_ERROR_CODES, SandboxError } from "cloudsandbox";
+import { LocalSandbox, PathSecurityError, SANDBOX_ERROR_CODES, SandboxAgent, SandboxError } from "cloudsandbox";
 import type {
   CloudSandbox,
   ExecResult,
@@ -147,3 +147,17 @@ export const daytona: CloudSandbox = new DaytonaSandbox(daytonaConfig);
 export const fromToolkit: DaytonaSandbox = new DaytonaSandboxToolkit({ apiKey: "k" }).getSandbox();
 // @ts-expect-error "shell" is no language to create a sandbox for
 export const shellOnly: DaytonaSandboxConfig = { language: "shell" };
+
+// What a close, a command and a snapshot take.
+export async function closeOptions(sandbox: LocalSandbox, agent: SandboxAgent) {
+  await sandbox.exec({ command: "make", shell: "bash", background: "end" });
+  // @ts-expect-error there is no such word
+  await sandbox.exec({ command: "make", background: "kill" });
+  await agent.snapshot({ exclude: ["node_modules"], signal: AbortSignal.timeout(1) });
+  // @ts-expect-error a list
+  await agent.snapshot({ exclude: "node_modules" });
+  await agent.close({ graceSeconds: 0 });
+  // @ts-expect-error a number
+  await sandbox.close({ graceSeconds: "5" });
+  await sandbox.close({ graceSeconds: 1 });
+}
