@@ -1,6 +1,6 @@
 /* Tests of what providers share that are reached over HTTP: what is asked again, when, and for how
  * long. The replies are made here; nothing is sent. */
-#include "providers/remote/remote.h"
+#include "providers/remote/steps.h"
 
 #include "core/err.h"
 #include "support/loop_fixture.h"
@@ -165,6 +165,26 @@ static void test_rules_differ(void **state) {
   }
 }
 
+static void on_child(sbx_op *op, void *arg) {
+  (void)op;
+  (void)arg;
+  fail_msg("whoever waited is gone");
+}
+
+/* What runs beside an operation may end it; nobody answers to it after that. */
+static void test_what_it_waits_for_ends_with_it(void **state) {
+  fixture *f = *state;
+  result out = {0};
+  sbx_steps *steps = sbx_steps_new(sizeof *steps, NULL, f->loop, on_done, &out);
+  sbx_steps *child = sbx_steps_new(sizeof *child, NULL, f->loop, on_child, steps);
+  assert_non_null(steps);
+  assert_non_null(child);
+  sbx_steps_wait_for(steps, &child->op);
+  sbx_steps_finish_code(steps, SBX_EINVAL);
+  assert_int_equal(uv_run(&f->uv, UV_RUN_DEFAULT), 0);
+  assert_int_equal(out.code, SBX_EINVAL);
+}
+
 static void test_pauses_grow_to_the_rules_most(void **state) {
   static const uint64_t pauses[] = {150, 300, 600, 1200, 2000, 2000};
   sbx_repeat repeat = {0};
@@ -183,6 +203,7 @@ int main(void) {
       T(test_what_the_service_asks_for_is_waited_for),
       T(test_a_pause_beyond_the_deadline_is_not_begun),
       T(test_rules_differ),
+      T(test_what_it_waits_for_ends_with_it),
       T(test_pauses_grow_to_the_rules_most),
   };
   return cmocka_run_group_tests(tests, NULL, NULL);

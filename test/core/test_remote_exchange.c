@@ -18,6 +18,7 @@ static const sbx_remote_meaning meanings[] = {
     {400, "made", SBX_EPROVIDER, NULL, SBX_REMOTE_EFFECT_POSSIBLE},
     {503, NULL, SBX_EPROVIDER, NULL, SBX_REMOTE_EFFECT_NONE},
     {507, NULL, SBX_EQUOTA, NULL, SBX_REMOTE_EFFECT_BY_STATUS},
+    {409, "", SBX_ELOST, NULL, SBX_REMOTE_EFFECT_NONE}, /* without a body */
     {0},
 };
 
@@ -68,7 +69,8 @@ static void test_one_table_says_what_a_status_means(void **state) {
       {{404, NULL, ""}, SBX_EPROTO, true, ADVICE},
       {{404, HTML, "<title>Lost</title>"}, SBX_EPROTO, true, "Lost" ADVICE},
       {{408, NULL, ""}, SBX_ETIMEOUT, false, "HTTP 408"},
-      {{409, NULL, ""}, SBX_ECONFLICT, true, "HTTP 409"},
+      {{409, NULL, ""}, SBX_ELOST, true, "HTTP 409"},
+      {{409, NULL, "x"}, SBX_ECONFLICT, true, "HTTP 409: x"},
       {{410, NULL, ""}, SBX_ENOTFOUND, true, "HTTP 410"},
       {{413, NULL, ""}, SBX_ETOOBIG, true, "HTTP 413"},
       {{422, NULL, ""}, SBX_EINVAL, true, "HTTP 422"},

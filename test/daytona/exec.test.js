@@ -7,7 +7,7 @@ import { describe, test } from "node:test";
 import { daytonaReplies } from "../emulators/daytona/replies.js";
 import { commandFolders } from "../support/daytona.js";
 import { HANG_MS, eventually, rejection } from "../support/wait.js";
-import { EXECUTE, open } from "./support.js";
+import { CREATE, EXECUTE, LOOK, open } from "./support.js";
 
 /** Processes whose environment has this text. */
 function marked(text) {
@@ -216,6 +216,22 @@ describe("commands", { concurrency: 3 }, () => {
       });
       const timed = await sandbox.shell("echo a; sleep 9", { timeoutSeconds: 2 });
       assert.deepEqual(timed, { output: "a\n", exitCode: 124, timedOut: true });
+    });
+  }
+
+  for (const [daemonVersion, prefix, suffix] of [
+    ["0.140.0", "v", ""],
+    ["0.160.0", "v", ""],
+    ["0.160.0", "v", "-b24aa9b"],
+    ["0.201.0", "v", "-b24aa9b"],
+    ["0.201.0", "", "-b24aa9b"],
+  ]) {
+    test(`C200 a daemon that calls itself ${prefix}${daemonVersion}${suffix}`, async (t) => {
+      const { engine, sandbox } = await open(t, { daemonVersion });
+      const said = (body) => body.toString().replace(/"daemonVersion":"[^"]*"/, `"daemonVersion":"${prefix}${daemonVersion}${suffix}"`);
+      for (const route of [CREATE, LOOK]) engine.fault(route, { edit: said }, { times: Infinity });
+      const result = await sandbox.exec({ command: "echo $A | cat; exit 3", env: { A: "kept" } });
+      assert.deepEqual([result.stdout, result.exitCode], ["kept\n", 3]);
     });
   }
 

@@ -5,7 +5,7 @@ import { describe, test } from "node:test";
 import { daytonaReplies } from "../emulators/daytona/replies.js";
 import { replies } from "../emulators/engine.js";
 import { rejection } from "../support/wait.js";
-import { CREATE, DELETE, LOOK, START, living, open, sent, startEmulator } from "./support.js";
+import { CREATE, DELETE, EXECUTE, LOOK, START, living, open, sent, startEmulator } from "./support.js";
 
 const WORK_DIR = "toolbox GET /work-dir";
 
@@ -240,6 +240,61 @@ describe("create", { concurrency: 4 }, () => {
     const error = await rejection(sandbox.start());
     assert.equal(error.code, "ERR_SANDBOX_PROTOCOL");
     assert.match(error.message, /"\/api"/);
+  });
+});
+
+describe("another sandbox than ours", { concurrency: 4 }, () => {
+  /** A sandbox of somebody else, and what an answer says when it is about that one. */
+  async function withOther(t, settings) {
+    const started = await startEmulator(t, settings);
+    const other = started.make({ apiKey: started.emulator.apiKey });
+    await other.start();
+    const about = (pick = () => true) => ({
+      edit: (body) => (pick(body) ? JSON.stringify(started.emulator.api.view(started.emulator.sandbox(other.sandboxId))) : body),
+    });
+    return { ...started, other, about };
+  }
+
+  async function refused(t, { emulator, engine, other, sandbox, mine }) {
+    const error = await rejection(sandbox.shell("touch was-here"));
+    assert.equal(error.code, "ERR_SANDBOX_PROTOCOL", error.message);
+    assert.match(error.message, /about another sandbox/);
+    assert.equal(error.retryable, false);
+    await sandbox.close();
+    assert.deepEqual(engine.log.filter(({ method, path }) => method === "DELETE" && path.includes(other.sandboxId)), []);
+    assert.deepEqual(living(emulator).map(({ id }) => id), [other.sandboxId, ...(mine ? [mine] : [])]);
+    assert.equal(await other.readFile("was-here"), null);
+  }
+
+  test("C189 a look while it starts is answered with it: nothing runs in it, ours is deleted", async (t) => {
+    const world = await withOther(t);
+    world.engine.fault(LOOK, world.about());
+    await refused(t, { ...world, sandbox: world.make() });
+  });
+
+  test("C189 the create is answered with it: ours is found by its tag and deleted", async (t) => {
+    const world = await withOther(t);
+    world.engine.fault(CREATE, world.about());
+    await refused(t, { ...world, sandbox: world.make() });
+  });
+
+  test("C189 attaching is answered with it", async (t) => {
+    const world = await withOther(t);
+    const maker = world.make();
+    await maker.start();
+    world.engine.fault(LOOK, world.about());
+    await refused(t, { ...world, sandbox: world.make({ sandboxId: maker.sandboxId, owned: true }), mine: maker.sandboxId });
+  });
+
+  test("C189 a probe is answered with it: that says nothing about ours", async (t) => {
+    const world = await withOther(t);
+    const sandbox = world.make({ onLost: "reject" });
+    await sandbox.start();
+    world.engine.fault(EXECUTE, { instead: daytonaReplies.badGateway() }, { times: Infinity });
+    world.engine.fault(LOOK, { edit: (body) => world.about().edit(body).replace('"started"', '"error"') }, { times: Infinity });
+    const error = await rejection(sandbox.shell("true"));
+    assert.notEqual(error.code, "ERR_SANDBOX_LOST", error.message);
+    assert.equal(world.engine.count(DELETE), 0);
   });
 });
 

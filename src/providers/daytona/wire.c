@@ -23,7 +23,7 @@ int sbx__daytona_absolute(sbx_buf *out, const sbx_session *session, sbx_slice pa
   const char *base = relative ? session->dir : NULL;
   if (is_at_home(path)) {
     base = session->home;
-    path = sbx_slice_skip(path, 2);
+    path = base != NULL ? sbx_slice_skip(path, 2) : path;
   }
   if (base != NULL) {
     sbx_buf_append_str(out, base);
