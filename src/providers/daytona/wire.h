@@ -13,8 +13,8 @@ int sbx__daytona_api_url(sbx_buf *out, const sbx_config *config, const char *id,
 /* {toolbox}{path}, "?path=" and the file's absolute path after it when `file` is not empty. */
 int sbx__daytona_tool_url(sbx_buf *out, const sbx_session *session, const char *path,
                           sbx_slice file);
-/* The path as it is sent: relative ones begin at the working directory, "~" and "~/x" at the home of
- * the sandbox's user; while that is not known they stay as they are. See
+/* The path as it is sent: relative ones begin at the working directory, "~" and "~/x" at the home
+ * of the sandbox's user; while that is not known they stay as they are. See
  * sbx__daytona_need_home(). */
 int sbx__daytona_absolute(sbx_buf *out, const sbx_session *session, sbx_slice path);
 
