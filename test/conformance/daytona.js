@@ -17,6 +17,7 @@ const FACTS = {
   onThisMachine: false,
   refusesControlCharacters: false,
   replacesFilesAtOnce: false,
+  knowsHome: true,
 };
 
 const LEAVING = new Set(["destroying", "destroyed"]);

@@ -123,7 +123,7 @@ describe("files", { concurrency: 4 }, () => {
     await sandbox.writeFile("page", "real text\n");
     engine.fault(DOWNLOAD, { stop: { after: 6, how: "drop", keepLength: true } });
     assert.equal(await sandbox.readFile("page"), "real text\n");
-    assert.match((await rejection(sandbox.readFile("/proc/self"))).message, /it is a directory; the path was \/proc\/self/);
+    assert.match((await rejection(sandbox.readFile("/proc/self"))).message, /it is no regular file.*; the path was \/proc\/self/);
     assert.equal(await sandbox.readFile("/proc/no/such"), null);
     assert.equal((await rejection(sandbox.readBytes("/proc/kallsyms", { maxBytes: 100 }))).code, "ERR_SANDBOX_TOO_LARGE");
   });
@@ -138,7 +138,7 @@ describe("files", { concurrency: 4 }, () => {
     const errors = await Promise.all([rejection(sandbox.readFile("pipe")), rejection(sandbox.writeFile("d/pipe", "x"))]).finally(wake);
     for (const error of errors) {
       assert.equal(error.code, "ERR_SANDBOX_INVALID_ARG", error.message);
-      assert.match(error.message, /it is no regular file, but a pipe, a device or a socket; the path was \S*\/pipe$/);
+      assert.match(error.message, /it is no regular file.*; the path was \S*\/pipe$/);
     }
     engine.fault(DOWNLOAD, { instead: { status: 200, headers: { "content-length": "0" } } });
     assert.match((await rejection(sandbox.readFile("/dev/zero"))).message, /no regular file/);

@@ -37,6 +37,10 @@ sbx_op *sbx__daytona_kill(sbx_session *session, sbx_op *exec, sbx_op_done done, 
 sbx_op *sbx__daytona_list(sbx_session *session, size_t max_entries, sbx_listing *out,
                           sbx_op_done done, void *arg);
 
+/* Reads a file, whose path is absolute, by a command of ours. */
+sbx_op *sbx__daytona_read(sbx_session *session, sbx_slice path, sbx_buf *out, sbx_op_done done,
+                          void *arg);
+
 /* ---- files ---------------------------------------------------------------------------------- */
 
 sbx_op *sbx__daytona_put(sbx_session *session, sbx_slice path, sbx_slice bytes, sbx_op_done done,

@@ -178,3 +178,8 @@ sbx_op *sbx__daytona_list(sbx_session *session, size_t max_entries, sbx_listing 
   sbx_slice dir = session->dir != NULL ? sbx_slice_str(session->dir) : sbx_slice_of(NULL, 0);
   return sbx_runner_list(runner_of(session), session, dir, max_entries, out, done, arg);
 }
+
+sbx_op *sbx__daytona_read(sbx_session *session, sbx_slice path, sbx_buf *out, sbx_op_done done,
+                          void *arg) {
+  return sbx_runner_get(runner_of(session), session, path, out, done, arg);
+}

@@ -172,6 +172,23 @@ sbx_op *sbx__daytona_put(sbx_session *session, sbx_slice path, sbx_slice bytes, 
 
 /* ---- get ------------------------------------------------------------------------------------ */
 
+static void on_read(sbx_op *op, void *arg) {
+  sbx_remote_file *file = arg;
+  sbx_err err = op->err;
+  file->steps.request = NULL;
+  if (err.code == SBX_OK)
+    sbx_steps_finish(&file->steps, NULL);
+  else
+    sbx_remote_files_fail(file, &err);
+}
+
+static void read_by_command(sbx_remote_file *file) {
+  sbx_buf_truncate(file->out, 0);
+  sbx_steps_wait_for(
+      &file->steps,
+      sbx__daytona_read(file->steps.session, sbx_buf_slice(&file->path), file->out, on_read, file));
+}
+
 static bool is_of_kernel(sbx_slice path) {
   return sbx_slice_starts_with(path, sbx_slice_str("/proc/")) ||
          sbx_slice_starts_with(path, sbx_slice_str("/sys/"));
@@ -183,7 +200,7 @@ static void on_downloaded(sbx_steps *steps, sbx_http *reply) {
   bool empty = reply->op.err.code == SBX_OK && file->out->len == 0;
   bool less = reply->op.err.code == SBX_ENET && file->out->len < PAGE;
   if (reply->status == 200 && (empty || less))
-    sbx_remote_files_read(file, sbx__daytona_exec);
+    read_by_command(file);
   else
     sbx_remote_files_on_got(steps, reply);
 }
@@ -199,7 +216,7 @@ static void start_get(sbx_steps *steps) {
     return;
   }
   if (is_of_kernel(sbx_buf_slice(&file->path))) {
-    sbx_remote_files_read(file, sbx__daytona_exec);
+    read_by_command(file);
     return;
   }
   request.headers = &config->headers;

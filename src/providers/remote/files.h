@@ -6,7 +6,6 @@
 #ifndef SBX_REMOTE_FILES_H
 #define SBX_REMOTE_FILES_H
 
-#include "core/output.h"
 #include "providers/remote/exchange.h"
 
 enum { SBX_REMOTE_PATH_MAX = 16 * 1024 };
@@ -19,7 +18,6 @@ typedef struct sbx_remote_file {
   sbx_buf bytes;  /* put: they stay until the op ends, so that parts may borrow them */
   sbx_buf *out;   /* get */
   sbx_op *beside; /* what a provider has let run beside it ends with it */
-  struct sbx_remote_reader *reader; /* of sbx_remote_files_read() */
 } sbx_remote_file;
 
 /* The op of a put or a get; NULL on out of memory. When it has finished already, the path was too
@@ -44,11 +42,5 @@ void sbx_remote_files_on_put(sbx_steps *steps, sbx_http *reply);
 void sbx_remote_files_on_got(sbx_steps *steps, sbx_http *reply);
 /* Ends with an error, the path added to its words. */
 void sbx_remote_files_fail(sbx_remote_file *file, sbx_err *err);
-
-/* Reads the file by a command of the provider's `exec` into `out`: for what its own way of reading
- * gets wrong, or for want of one. What is no regular file is refused. */
-typedef sbx_op *(*sbx_remote_exec)(sbx_session *session, const sbx_exec_spec *spec, sbx_output *out,
-                                   sbx_exec_status *status, sbx_op_done done, void *arg);
-void sbx_remote_files_read(sbx_remote_file *file, sbx_remote_exec exec);
 
 #endif

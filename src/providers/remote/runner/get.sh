@@ -2,7 +2,7 @@
 # program: reads a file. $1 tag, $2 its path in base64, $3 most bytes.
 #
 # The report's stdout is the file, its first size the file's; "absent" when there is none, and "nodir" for what is
-# no regular file. Files that have no size, as those of /proc, are read to their end.
+# no regular file.
 # include prologue.sh
 # include report.sh
 _cs_v=$(printf %s "$2" | base64 -d && echo .) || tell unstored
@@ -17,11 +17,17 @@ if [ ! -e "$_cs_v" ]; then
 fi
 [ -f "$_cs_v" ] || tell nodir
 if ! true <"$_cs_v"; then tell nodir; fi
-_cs_n=$(($(wc -c <"$_cs_v")))
+# A file of /proc has no size, and may be another one at each reading: it is read once.
+if [ -s "$_cs_v" ]; then
+  _cs_n=$(($(wc -c <"$_cs_v")))
+else
+  _cs_c=$(head -c "$(($3 + 1))" <"$_cs_v" | code)
+  _cs_n=$(($(printf %s "$_cs_c" | base64 -d | wc -c)))
+fi
 if [ "$_cs_n" -gt "$3" ]; then
   printf '\n%s\n\n\n\n\n%s end\n' "$_cs_tag going 0 0 $_cs_n 0 0 0 0" "$_cs_tag"
   exit
 fi
 printf '\n%s\n' "$_cs_tag ran 0 0 $_cs_n 0 0 0 0"
-head -c "$_cs_n" <"$_cs_v" | code
+if [ -s "$_cs_v" ]; then head -c "$_cs_n" <"$_cs_v" | code; else printf %s "$_cs_c"; fi
 printf '\n\n\n\n%s end\n' "$_cs_tag"
