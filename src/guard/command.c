@@ -32,10 +32,11 @@ bool sbx__guard_load_spec(sbx__guard_command *cmd) {
     return false;
   sbx_guard_spec head;
   memcpy(&head, base, sizeof head);
-  size_t count = (size_t)head.argc + head.envc;
-  if (head.magic != SBX_GUARD_MAGIC || head.argc == 0 || count > size)
+  size_t count = (size_t)head.argc + head.envc + head.extra;
+  if (head.magic != SBX_GUARD_MAGIC || head.argc == 0 || head.extra > 1 || count > size)
     return false;
-  char **list = calloc(count + 2, sizeof *list);
+  /* Each of the three ends with a NULL. */
+  char **list = calloc(count + 3, sizeof *list);
   if (list == NULL)
     return false;
   cmd->argv = list;
@@ -45,10 +46,17 @@ bool sbx__guard_load_spec(sbx__guard_command *cmd) {
     const char *end = memchr(base + at, '\0', size - at);
     if (end == NULL)
       return false;
-    list[i < head.argc ? i : i + 1] = base + at;
+    list[i < head.argc ? i : i < (size_t)head.argc + head.envc ? i + 1 : i + 2] = base + at;
     at = (size_t)(end - base) + 1;
   }
+  cmd->file = list[(size_t)head.argc + head.envc + 2];
   return list[0] != NULL;
+}
+
+void sbx__guard_remove_file(sbx__guard_command *cmd) {
+  if (cmd->file != NULL && strchr(cmd->file, '/') == NULL)
+    unlinkat(cmd->fd[SBX_GUARD_FD_CWD], cmd->file, 0);
+  cmd->file = NULL;
 }
 
 static const char *search_path(char **env) {

@@ -27,6 +27,7 @@ enum {
 };
 
 typedef struct guard {
+  sbx__guard_command *cmd;
   int control;  /* -1 after the release */
   int lifeline; /* ends with the helper */
   int drops[MAX_DROPS];
@@ -91,6 +92,8 @@ static void signal_group(const guard *g, int number) {
 }
 
 static void report(guard *g, bool gone) {
+  if (g->ended)
+    sbx__guard_remove_file(g->cmd);
   if (g->ended && !g->reported)
     sbx__guard_send(g->control, SBX_GUARD_EXITED, g->code, g->signalled, !gone);
   else if (gone)
@@ -142,6 +145,7 @@ static void drop_output(guard *g, unsigned readable) {
 /* The host has let go of the command, which has ended, and lives on without a descriptor for what
  * that has left behind. */
 static int outlive(guard *g) {
+  sbx__guard_close(&g->cmd->fd[SBX_GUARD_FD_CWD]);
   sbx__guard_close(&g->control);
   while (!collect(g)) {
     int fds[MAX_DROPS + 1] = {g->drops[0], g->drops[1], g->lifeline};
@@ -208,7 +212,10 @@ static int watch(guard *g) {
 }
 
 int sbx__guard_main(sbx__guard_command *cmd, int lifeline) {
-  guard g = {.control = cmd->fd[SBX_GUARD_FD_CONTROL], .lifeline = lifeline, .drops = {-1, -1}};
+  guard g = {.cmd = cmd,
+             .control = cmd->fd[SBX_GUARD_FD_CONTROL],
+             .lifeline = lifeline,
+             .drops = {-1, -1}};
   sbx__start_error failure = {SBX_GUARD_STEP_REQUEST, EINVAL};
   int code = 0;
   sbx__guard_become_subreaper();
@@ -219,12 +226,14 @@ int sbx__guard_main(sbx__guard_command *cmd, int lifeline) {
   }
   sbx__guard_close(&cmd->fd[SBX_GUARD_FD_SPEC]);
   if (is_called_off(g.control)) {
+    sbx__guard_remove_file(cmd);
     sbx__guard_send(g.control, SBX_GUARD_FAILED, ECANCELED, SBX_GUARD_STEP_REQUEST, false);
     return 0;
   }
   sbx__guard_send(g.control, SBX_GUARD_STARTED, 0, 0, false);
   g.leader = sbx__guard_start(cmd, &failure);
   if (g.leader < 0) {
+    sbx__guard_remove_file(cmd);
     if (sbx__guard_report_as_shell(cmd, &failure, &code))
       sbx__guard_send(g.control, SBX_GUARD_EXITED, code, false, false);
     else
@@ -232,7 +241,8 @@ int sbx__guard_main(sbx__guard_command *cmd, int lifeline) {
     return 0;
   }
   for (int i = 0; i < SBX_GUARD_FD_MAX; i++) {
-    if (i != SBX_GUARD_FD_CONTROL)
+    bool needed = i == SBX_GUARD_FD_CONTROL || (i == SBX_GUARD_FD_CWD && cmd->file != NULL);
+    if (!needed)
       sbx__guard_close(&cmd->fd[i]);
   }
   return watch(&g);

@@ -280,7 +280,7 @@ static bool has_openat2(int dir) {
 }
 
 void sbx_local_root_init(sbx_local_root *root, int fd, const char *path) {
-  *root = (sbx_local_root){fd, path, !has_openat2(fd), NULL};
+  *root = (sbx_local_root){.fd = fd, .path = path, .walk = !has_openat2(fd)};
 }
 
 bool sbx_local_root_is_there(const sbx_local_root *root) {

@@ -14,6 +14,7 @@ typedef struct sbx_local_root {
   const char *path;  /* its absolute path, without links in it */
   bool walk;         /* there is no openat2() */
   const char *given; /* another path of it, as the user wrote it; or NULL */
+  const char *home;  /* what "~" stands for; NULL: the root */
 } sbx_local_root;
 
 enum { SBX__LOCAL_PATH_LIMIT = 4096 /* bytes of a path, its end included */ };

@@ -14,7 +14,7 @@
 
 #include <stdint.h>
 
-#define SBX_GUARD_MAGIC 0x53425832u /* changes with this file */
+#define SBX_GUARD_MAGIC 0x53425833u /* changes with this file */
 
 /* Where the helper finds its socket and the directory, and a command the text that was too long for
  * its arguments. */
@@ -42,11 +42,13 @@ typedef struct sbx_guard_request {
   uint32_t fd_count;
 } sbx_guard_request;
 
-/* Start of the spec file; `argc` + `envc` NUL-terminated strings follow it. */
+/* Start of the spec file; `argc` + `envc` + `extra` NUL-terminated strings follow it. The extra one
+ * is the name of a file in the working directory, which is removed when the command has ended. */
 typedef struct sbx_guard_spec {
   uint32_t magic;
   uint32_t argc;
   uint32_t envc;
+  uint32_t extra; /* 0 or 1 */
 } sbx_guard_spec;
 
 typedef enum sbx_guard_kind {

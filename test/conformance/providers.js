@@ -52,7 +52,14 @@ const local = {
     // Names with control characters are refused by rule; elsewhere they are names like any other.
     refusesControlCharacters: true,
     // `~` in a path is the home of the sandbox's user.
-    knowsHome: false,
+    knowsHome: true,
+    // What a command leaves in the background lives on: background.test.js. A provider without the flag
+    // does not do it yet; the same holds for the next two.
+    background: true,
+    // bash where there is one, and `shell` names another: shell.test.js.
+    choosesShell: true,
+    // Code is a file in its working directory: main-file.test.js.
+    mainFile: true,
     // A write takes the file's place in one step; elsewhere the daemon empties it and fills it.
     replacesFilesAtOnce: true,
   },

@@ -142,7 +142,7 @@ static void stop_helper(helper *h) {
 }
 
 static int make_spec(char *const *argv, char *const *env, unsigned magic) {
-  sbx_guard_spec head = {magic, 0, 0};
+  sbx_guard_spec head = {magic, 0, 0, 0};
   int fd = memfd_create("spec", MFD_CLOEXEC);
   assert_true(fd >= 0);
   while (argv[head.argc] != NULL)
@@ -385,10 +385,11 @@ static void test_failures_before_the_command_runs(void **state) {
 
 static void test_refuses_a_malformed_spec(void **state) {
   helper h = start_helper();
-  sbx_guard_spec heads[] = {{SBX_GUARD_MAGIC, 0, 0},
-                            {SBX_GUARD_MAGIC, 3, 0},
-                            {SBX_GUARD_MAGIC, UINT32_MAX, UINT32_MAX},
-                            {1, 1, 0}};
+  sbx_guard_spec heads[] = {{SBX_GUARD_MAGIC, 0, 0, 0},
+                            {SBX_GUARD_MAGIC, 3, 0, 0},
+                            {SBX_GUARD_MAGIC, 1, 1, 2},
+                            {SBX_GUARD_MAGIC, UINT32_MAX, UINT32_MAX, 1},
+                            {1, 1, 0, 0}};
   (void)state;
   for (size_t i = 0; i <= sizeof heads / sizeof *heads; i++) {
     int fd = memfd_create("spec", MFD_CLOEXEC);

@@ -73,6 +73,13 @@ describe("C206 a bomb that forks for ever", { skip: bombs }, () => {
     assert.deepEqual(readDir(dir), []);
   });
 
+  test("C206 is gone after the close when it was left in the background", async (t) => {
+    const { stdout, dir } = await runBomb(t, { LINE: "python3 b.py >/dev/null 2>&1 & sleep 0.5" });
+    assert.equal(stdout, "exited none\nclosed\n");
+    assert.deepEqual(processesOf(UNUSED_UID), []);
+    assert.deepEqual(readDir(dir), []);
+  });
+
   test("C206 is gone although it has killed its guard", async (t) => {
     const { stdout, dir } = await runBomb(t, {
       LINE: "python3 b.py & sleep 0.2; kill -9 $PPID; sleep 9",

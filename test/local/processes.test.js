@@ -28,37 +28,65 @@ describe("processes", { concurrency: 4 }, () => {
     assert.deepStrictEqual(result, { output: "", exitCode: 5 });
   });
 
-  test("I50 a background child that holds the output does not hold the call", async (t) => {
-    const sandbox = open(t);
-    const tracked = mark();
-    const begin = performance.now();
-    const result = await sandbox.exec({ command: "sleep 300 & echo done", env: tracked.env });
-    assert.ok(performance.now() - begin < HANG_MS);
-    assert.deepEqual(
-      {
-        status: result.status,
-        exitCode: result.exitCode,
-        stdout: result.stdout,
-        backgroundKilled: result.backgroundKilled,
-      },
-      { status: "exited", exitCode: 0, stdout: "done\n", backgroundKilled: true },
-    );
-    assert.deepEqual(tracked.alive(), []);
-    assert.deepStrictEqual(await sandbox.shell("sleep 300 & exit 6", { env: tracked.env }), {
-      output: "",
-      exitCode: 6,
+  for (const [name, redirected] of [
+    ["holds the output", ""],
+    ["lets go of the output", "> /dev/null 2>&1 < /dev/null "],
+  ]) {
+    test(`I50 a background child that ${name} does not hold the call, and lives until the close`, async (t) => {
+      const sandbox = open(t);
+      const tracked = mark();
+      const begin = performance.now();
+      const result = await sandbox.exec({ command: `sleep 300 ${redirected}& echo done`, env: tracked.env });
+      assert.ok(performance.now() - begin < HANG_MS);
+      const { status, exitCode, stdout, backgroundKilled, backgroundRunning } = result;
+      assert.deepEqual(
+        { status, exitCode, stdout, backgroundKilled, backgroundRunning },
+        { status: "exited", exitCode: 0, stdout: "done\n", backgroundKilled: false, backgroundRunning: true },
+      );
+      const left = await sandbox.shell(`sleep 300 ${redirected}& exit 6`, { env: tracked.env });
+      assert.equal(left.exitCode, 6);
+      assert.equal(tracked.alive().length, 2);
+      await sandbox.close();
+      assert.deepEqual(tracked.alive(), []);
     });
-    assert.deepEqual(tracked.alive(), []);
+
+    test(`I50 background: "end" ends a child that ${name} with its command`, async (t) => {
+      const tracked = mark();
+      const command = `sleep 300 ${redirected}& echo done`;
+      const result = await open(t).exec({ command, env: tracked.env, background: "end" });
+      const { stdout, backgroundKilled, backgroundRunning } = result;
+      assert.deepEqual(
+        { stdout, backgroundKilled, backgroundRunning },
+        { stdout: "done\n", backgroundKilled: true, backgroundRunning: false },
+      );
+      assert.deepEqual(tracked.alive(), []);
+    });
+  }
+
+  test("C163 a host that ends leaves nothing of the background, and is not kept alive by it", async (t) => {
+    const tracked = mark();
+    const dir = tempDir(t);
+    const { code, stdout, hung } = await runNode(
+      `import { LocalSandbox } from "cloudsandbox";
+       const sandbox = new LocalSandbox({ trusted: true, tempDir: ${JSON.stringify(dir)} });
+       const r = await sandbox.exec({ command: "setsid sleep 300 & echo on", env: ${JSON.stringify(tracked.env)} });
+       console.log(r.stdout, r.backgroundRunning);`,
+    );
+    assert.deepEqual({ code, stdout, hung }, { code: 0, stdout: "on\n true\n", hung: false });
+    await tracked.gone();
+    await eventually("the folder's end", () => readdirSync(dir).length === 0);
   });
 
-  test("I50 a background child that lets go of the output ends with the call too", async (t) => {
+  test("C163 a hundred of them cost the host no descriptor", async (t) => {
+    const sandbox = open(t);
     const tracked = mark();
-    const result = await open(t).exec({
-      command: "sleep 300 > /dev/null 2>&1 < /dev/null & echo done",
-      env: tracked.env,
-    });
-    assert.equal(result.stdout, "done\n");
-    assert.equal(result.backgroundKilled, true);
+    await sandbox.shell("true");
+    const before = openDescriptors();
+    for (let i = 0; i < 100; i++) await sandbox.shell("sleep 300 >/dev/null 2>&1 &", { env: tracked.env });
+    assert.equal(tracked.alive().length, 100);
+    // Other tests run beside this one.
+    assert.ok(openDescriptors() < before + 50);
+    await sandbox.close();
     assert.deepEqual(tracked.alive(), []);
   });
 
@@ -72,15 +100,13 @@ describe("processes", { concurrency: 4 }, () => {
     );
   });
 
-  test("I51 daemons that left the session are gone when the call returns", async (t) => {
+  test("I51 daemons that left the session are gone when the call has ended them", async (t) => {
     const sandbox = open(t);
     const tracked = mark();
     const daemon =
       "(setsid sh -c 'sleep 300 & exec sleep 300' > /dev/null 2>&1 &) ; sleep 0.2; echo done";
-    assert.deepStrictEqual(await sandbox.shell(daemon, { env: tracked.env }), {
-      output: "done\n",
-      exitCode: 0,
-    });
+    const ended = await sandbox.exec({ command: daemon, env: tracked.env, background: "end" });
+    assert.deepEqual([ended.output, ended.exitCode], ["done\n", 0]);
     assert.deepEqual(tracked.alive(), []);
     const limited = await sandbox.shell(`${daemon}; sleep 300`, {
       env: tracked.env,

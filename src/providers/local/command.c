@@ -1,7 +1,9 @@
 /* command.c - one command as the helper program wants it.
  *
- * Argument list and environment go into a file in memory, code and long shell text into another
- * one: neither has a limit then, and neither shows in a list of processes.
+ * Argument list and environment go into a file in memory, long shell text into another one: neither
+ * has a limit then, and neither shows in a list of processes. Code is a file in the working
+ * directory for as long as it runs, so that it has a name to be started again by; where none can be
+ * made it comes on standard input.
  *
  * Invariant: text of the user is never put into text that a shell reads. */
 #include "providers/local/local.h"
@@ -11,6 +13,7 @@
 
 #include <errno.h>
 #include <fcntl.h>
+#include <limits.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
@@ -30,6 +33,14 @@ enum {
 void sbx__command_init(sbx__command *command) {
   for (int i = 0; i < SBX_GUARD_FD_MAX; i++)
     command->fd[i] = -1;
+  command->main_dir = -1;
+}
+
+void sbx__command_end(sbx__command *command, bool removed) {
+  sbx__command_close(command);
+  if (command->main_dir >= 0 && !removed)
+    unlinkat(command->main_dir, command->main_name, 0);
+  sbx__close_fd(&command->main_dir);
 }
 
 void sbx__command_close(sbx__command *command) {
@@ -119,12 +130,44 @@ static void add_arg(sbx_buf *buf, sbx_guard_spec *head, const char *text) {
   add_string(buf, &head->argc, sbx_slice_str(text));
 }
 
+/* The program that reads a command line. SBX_EINVAL when it was named and is not there. */
+static int find_shell(const char **out, char name[PATH_MAX], const sbx_session *session,
+                      sbx_slice wanted, sbx_err *err) {
+  const char *bash = session->bash;
+  if (wanted.len == 0)
+    *out = bash != NULL ? bash : "/bin/sh";
+  else if (sbx_slice_eq_str(wanted, "sh"))
+    *out = "/bin/sh";
+  else if (sbx_slice_eq_str(wanted, "bash"))
+    *out = bash;
+  else if (wanted.len < PATH_MAX)
+    *out = memcpy(name, wanted.ptr, wanted.len);
+  else
+    *out = NULL;
+  if (*out == NULL || access(*out, X_OK) == 0)
+    return *out != NULL ? SBX_OK
+                        : sbx_err_set(err, SBX_EINVAL,
+                                      "there is no such shell on this machine; install it, or take "
+                                      "shell: \"sh\"");
+  sbx_err_set(err, SBX_EINVAL, "cannot run the shell ");
+  sbx_err_append_remote(err, wanted);
+  sbx_err_append(err, ": %s; take shell: \"sh\", or the path of one that is there",
+                 sbx_err_system(errno));
+  return SBX_EINVAL;
+}
+
 static int add_shell(sbx_buf *buf, sbx_guard_spec *head, sbx__command *command,
                      const sbx_session *session, const sbx_exec_spec *spec, sbx_err *err) {
-  add_arg(buf, head, "/bin/sh");
+  char name[PATH_MAX] = "";
+  const char *shell = NULL;
+  int rc = find_shell(&shell, name, session, spec->shell, err);
+  if (rc != SBX_OK)
+    return rc;
+  add_arg(buf, head, shell);
   add_arg(buf, head, "-c");
   if (spec->text.len <= MAX_ARGUMENT) {
-    add_arg(buf, head, "--"); /* the text may begin with a '-' */
+    if (spec->text.len > 0 && (spec->text.ptr[0] == '-' || spec->text.ptr[0] == '+'))
+      add_arg(buf, head, "--"); /* it is no option */
     add_string(buf, &head->argc, spec->text);
     return SBX_OK;
   }
@@ -133,16 +176,25 @@ static int add_shell(sbx_buf *buf, sbx_guard_spec *head, sbx__command *command,
                   spec->text, err);
 }
 
-/* Code comes on stdin, unless stdin is wanted for something else. */
-static int add_code(sbx_buf *buf, sbx_guard_spec *head, sbx__command *command,
-                    const sbx_session *session, const sbx_exec_spec *spec, sbx_err *err) {
-  const sbx_config *config = session->config;
-  bool python = spec->language == SBX_LANG_PYTHON;
-  add_arg(buf, head, python ? "python3" : config->node_path);
-  if (python)
-    add_arg(buf, head, "-u"); /* else a limit loses what was printed, and streams their order */
-  for (size_t i = 0; !python && i < config->node_arg_count; i++)
-    add_arg(buf, head, config->node_args[i]);
+/* Makes the main file. False where that cannot be. */
+static bool put_main(sbx__command *command, const char *end, sbx_slice text) {
+  int dir = command->fd[SBX_GUARD_FD_CWD];
+  int fd = sbx__temp_create(dir, end, 0600, command->main_name);
+  bool done = fd >= 0 && write_all(fd, text) == 0;
+  if (fd >= 0)
+    close(fd);
+  if (done)
+    command->main_dir = fcntl(dir, F_DUPFD_CLOEXEC, 0);
+  if (fd >= 0 && command->main_dir < 0)
+    unlinkat(dir, command->main_name, 0);
+  return command->main_dir >= 0;
+}
+
+/* Code for which no file could be made: on stdin, or when that is wanted for something else, as an
+ * argument. */
+static int add_code_without_file(sbx_buf *buf, sbx_guard_spec *head, sbx__command *command,
+                                 const sbx_session *session, const sbx_exec_spec *spec,
+                                 sbx_err *err) {
   if (spec->stdin_bytes.len == 0) {
     add_arg(buf, head, "-");
     if (put_pipe(&command->fd[SBX_GUARD_FD_STDIN], spec->text))
@@ -152,16 +204,31 @@ static int add_code(sbx_buf *buf, sbx_guard_spec *head, sbx__command *command,
   }
   if (spec->text.len > MAX_ARGUMENT)
     return sbx_err_set(err, SBX_ETOOBIG,
-                       "code of more than %d bytes cannot be run together with stdin; write the "
-                       "code to a file and run that",
+                       "code of more than %d bytes cannot be run together with stdin in a "
+                       "directory where no file can be made; give `cwd` another one",
                        MAX_ARGUMENT);
-  if (python) {
+  if (spec->language == SBX_LANG_PYTHON) {
     add_arg(buf, head, "-c");
   } else {
     /* After -e, code that begins with a '-' would be an option. */
     sbx_buf_append_str(buf, "--eval=");
   }
   add_string(buf, &head->argc, spec->text);
+  return SBX_OK;
+}
+
+static int add_code(sbx_buf *buf, sbx_guard_spec *head, sbx__command *command,
+                    const sbx_session *session, const sbx_exec_spec *spec, sbx_err *err) {
+  const sbx_config *config = session->config;
+  bool python = spec->language == SBX_LANG_PYTHON;
+  add_arg(buf, head, python ? "python3" : config->node_path);
+  if (python)
+    add_arg(buf, head, "-u"); /* else a limit loses what was printed, and streams their order */
+  for (size_t i = 0; !python && i < config->node_arg_count; i++)
+    add_arg(buf, head, config->node_args[i]);
+  if (!put_main(command, python ? ".py" : ".js", spec->text))
+    return add_code_without_file(buf, head, command, session, spec, err);
+  add_arg(buf, head, command->main_name);
   return SBX_OK;
 }
 
@@ -253,10 +320,12 @@ static int add_cwd(sbx__command *command, const sbx_session *session, const sbx_
 
 int sbx__command_make(sbx__command *command, const sbx_session *session, const sbx_exec_spec *spec,
                       sbx_err *err) {
-  sbx_guard_spec head = {SBX_GUARD_MAGIC, 0, 0};
+  sbx_guard_spec head = {SBX_GUARD_MAGIC, 0, 0, 0};
   sbx_buf buf;
   sbx_buf_init(&buf, MAX_SPEC);
-  int rc = add_argv(&buf, &head, command, session, spec, err);
+  int rc = add_cwd(command, session, spec, err);
+  if (rc == SBX_OK)
+    rc = add_argv(&buf, &head, command, session, spec, err);
   if (rc != SBX_OK)
     goto done;
   rc = add_env(&buf, &head, session, spec);
@@ -264,6 +333,8 @@ int sbx__command_make(sbx__command *command, const sbx_session *session, const s
     sbx_err_set(err, rc, NULL);
     goto done;
   }
+  if (command->main_dir >= 0)
+    add_string(&buf, &head.extra, sbx_slice_str(command->main_name));
   if (buf.error != SBX_OK) {
     rc = sbx_err_set(err, buf.error,
                      buf.error == SBX_ETOOBIG
@@ -273,8 +344,6 @@ int sbx__command_make(sbx__command *command, const sbx_session *session, const s
     goto done;
   }
   rc = add_stdin(command, session, spec, err);
-  if (rc == SBX_OK)
-    rc = add_cwd(command, session, spec, err);
   if (rc == SBX_OK)
     rc = put_file(&command->fd[SBX_GUARD_FD_SPEC], session,
                   sbx_slice_of((const char *)&head, sizeof head), sbx_buf_slice(&buf), err);

@@ -17,8 +17,10 @@
 #include "core/alloc.h"
 #include "core/err.h"
 
+#include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
+#include <unistd.h>
 
 enum { KILL_GRACE_MS = 2000, MAX_KILL_GRACE_MS = 3000 };
 
@@ -79,6 +81,38 @@ static int set_defaults(sbx__env *env) {
   if (rc == SBX_OK && zone != NULL)
     rc = env_add_str(env, "TZ", zone);
   return rc;
+}
+
+static const char *env_value(const sbx__env *env, const char *name) {
+  size_t len = strlen(name);
+  for (size_t i = env->count; i > 0; i--) {
+    const char *item = env->items[i - 1];
+    if (strncmp(item, name, len) == 0 && item[len] == '=')
+      return item + len + 1;
+  }
+  return NULL;
+}
+
+const char *sbx__local_home(const sbx_config *config) {
+  return env_value(&config->env, "HOME");
+}
+
+char *sbx__local_find_bash(const sbx_config *config) {
+  static const char *const usual[] = {"/bin/bash", "/usr/bin/bash"};
+  char file[4096];
+  const char *path = env_value(&config->env, "PATH");
+  for (size_t i = 0; i < sizeof usual / sizeof *usual; i++) {
+    if (access(usual[i], X_OK) == 0)
+      return sbx_strndup(usual[i], strlen(usual[i]));
+  }
+  while (path != NULL && *path != '\0') {
+    size_t len = strcspn(path, ":");
+    int n = snprintf(file, sizeof file, "%.*s/bash", (int)len, path);
+    if (path[0] == '/' && n > 0 && (size_t)n < sizeof file && access(file, X_OK) == 0)
+      return sbx_strndup(file, (size_t)n);
+    path += len + (path[len] == ':');
+  }
+  return NULL;
 }
 
 /* ---- members -------------------------------------------------------------------------------- */

@@ -1,12 +1,14 @@
 /* exec.c - one command, from its request to the end of its last process.
  *
- *   SENDING --> RUNNING --------------> DRAINING --> ENDING --> finish
- *                  \--> TERMINATING --/             /
- *                            \---------------------/
+ *   SENDING --> RUNNING --------------> DRAINING --> release --> finish
+ *                  \--> TERMINATING --/    \--> ENDING ---------/
+ *                            \-----------------/
  *
  * The guard's EXITED says how the command ended. What it left behind may write for a short time
- * (DRAINING); then the guard kills it (ENDING). The op finishes when the guard has seen the last
- * process end and the pipes are empty, or when that takes too long.
+ * (DRAINING). Then it is released: it lives on, and its guard reads what it prints. With
+ * `end_background`, and when the command was ended by us, the guard kills it (ENDING), and the op
+ * finishes when the guard has seen the last process end and the pipes are empty, or when that takes
+ * too long.
  *
  * Invariant: a result comes from a frame of the guard. The end of its socket without one is an
  * error, never an exit. */
@@ -24,6 +26,8 @@
 
 enum {
   DRAIN_MS = 500,             /* for output of what the command left behind */
+  QUIET_MS = 150,             /* the same, when it lives on and writes nothing */
+  LAST_MS = 30,               /* for what the command left behind to end, when it has no pipe */
   END_MS = 2500,              /* for the guard to kill, which takes it 2000 at most */
   RETRY_MS = 2,               /* while the helper's socket is full */
   CONTINUE_MS = 500,          /* without a sign of the command: its helper may be stopped */
@@ -57,7 +61,9 @@ struct local_exec {
   size_t frame_len;
   pipe_end pipes[2];
   bool exited;
-  bool restarted; /* the helper, for this command */
+  uint64_t drain_limit_ms;
+  bool ends_background; /* nothing lives on */
+  bool restarted;       /* the helper, for this command */
   unsigned helper_serial;
   bool counted; /* among the helper's commands whose end was not seen */
 };
@@ -97,7 +103,7 @@ static void finish(local_exec *x, const sbx_err *err) {
   close_control(x);
   close_pipe(&x->pipes[0]);
   close_pipe(&x->pipes[1]);
-  sbx__command_close(&x->command);
+  sbx__command_end(&x->command, x->exited);
   sbx_op_finish(&x->op, err);
 }
 
@@ -137,13 +143,56 @@ static void order(const local_exec *x, char what) {
 }
 
 static void end_the_rest(local_exec *x) {
+  x->ends_background = true;
   order(x, SBX_GUARD_ORDER_KILL);
   enter(x, ENDING, END_MS);
+}
+
+/* Leaves what lives on to its guard, with the pipes that it writes to. When that cannot be sent,
+ * and the guard has not ended by itself, everything is ended. */
+static void release(local_exec *x) {
+  char what = SBX_GUARD_ORDER_RELEASE;
+  int fds[2];
+  size_t count = 0;
+  union {
+    struct cmsghdr align;
+    char space[CMSG_SPACE(sizeof fds)];
+  } control = {.space = {0}};
+  for (int i = 0; i < 2; i++) {
+    if (x->pipes[i].fd >= 0)
+      fds[count++] = x->pipes[i].fd;
+  }
+  struct iovec part = {&what, 1};
+  struct msghdr msg = {.msg_iov = &part, .msg_iovlen = 1};
+  if (count > 0) {
+    msg.msg_control = control.space;
+    msg.msg_controllen = CMSG_SPACE(sizeof *fds * count);
+    struct cmsghdr *head = CMSG_FIRSTHDR(&msg);
+    head->cmsg_level = SOL_SOCKET;
+    head->cmsg_type = SCM_RIGHTS;
+    head->cmsg_len = CMSG_LEN(sizeof *fds * count);
+    memcpy(CMSG_DATA(head), fds, sizeof *fds * count);
+  }
+  bool sent = sendmsg(x->control, &msg, MSG_DONTWAIT | MSG_NOSIGNAL) == 1;
+  x->status->background_running = sent;
+  if (sent || errno == EPIPE || errno == ECONNRESET)
+    finish(x, NULL);
+  else
+    end_the_rest(x);
 }
 
 /* Nothing of the command is left, or nobody who could end it. */
 static bool guard_done(const local_exec *x) {
   return x->exited && (x->status->tree_gone || x->control < 0);
+}
+
+/* While what lives on is quiet, and for a short time at most. */
+static void drain(local_exec *x, uint64_t quiet_ms) {
+  uint64_t now = sbx_now_ms();
+  if (x->phase != DRAINING)
+    x->drain_limit_ms = now + DRAIN_MS;
+  uint64_t left = x->drain_limit_ms > now ? x->drain_limit_ms - now : 0;
+  enter(x, DRAINING, x->ends_background || left < quiet_ms ? left : quiet_ms);
 }
 
 /* After each event: finishes, or goes on to the phase that follows. */
@@ -155,10 +204,11 @@ static void settle(local_exec *x) {
     finish(x, NULL);
   else if (!done && x->phase == TERMINATING)
     return; /* what the command left behind has its grace, too */
-  else if (!done && !pipes_open(x) && x->phase != ENDING)
+  else if (!done && !pipes_open(x) && x->ends_background && x->phase != ENDING)
     end_the_rest(x);
-  else if (x->phase < DRAINING || (done && x->phase == ENDING))
-    enter(x, DRAINING, DRAIN_MS);
+  else if (x->phase < DRAINING || (done && x->phase == ENDING) ||
+           (!done && x->phase == DRAINING && !x->ends_background))
+    drain(x, pipes_open(x) ? QUIET_MS : LAST_MS);
 }
 
 /* ---- output --------------------------------------------------------------------------------- */
@@ -487,8 +537,10 @@ static void on_timer(sbx_timer *timer) {
   case DRAINING:
     if (guard_done(x))
       give_up_pipes(x);
-    else
+    else if (x->ends_background)
       end_the_rest(x);
+    else
+      release(x);
     break;
   case ENDING:
     if (x->exited)
@@ -514,6 +566,7 @@ void sbx__local_terminate(sbx_op *op) {
       end_the_rest(x);
       break;
     }
+    x->ends_background = true;
     order(x, SBX_GUARD_ORDER_TERM);
     enter(x, TERMINATING, grace_ms);
     break;
@@ -543,6 +596,7 @@ sbx_op *sbx__local_exec(sbx_session *session, const sbx_exec_spec *spec, sbx_out
   if (x == NULL)
     return NULL;
   *status = (sbx_exec_status){.outcome = SBX_EXITED};
+  x->ends_background = spec->end_background;
   x->session = session;
   x->out = out;
   x->status = status;

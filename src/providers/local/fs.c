@@ -115,6 +115,23 @@ static bool strip_root(const sbx_local_root *root, sbx_slice *path) {
   return strip(root->path, path) || (root->given != NULL && strip(root->given, path));
 }
 
+/* What a path says below the root, its own or its home's path taken off. False when it is not
+ * below. `text` is room for it. */
+static bool place(const sbx_local_root *root, sbx_slice path, char text[2 * PATH_LIMIT],
+                  sbx_slice *rest) {
+  bool home = path.len > 0 && path.ptr[0] == '~' && (path.len == 1 || path.ptr[1] == '/');
+  *rest = path;
+  if (!home)
+    return strip_root(root, rest);
+  *rest = sbx_slice_skip(path, 1);
+  if (root->home == NULL)
+    return true;
+  int len = snprintf(text, 2 * PATH_LIMIT, "%.*s%.*s", PATH_LIMIT, root->home,
+                     rest->len < PATH_LIMIT ? (int)rest->len : PATH_LIMIT, rest->ptr);
+  *rest = sbx_slice_of(text, (size_t)(len < 2 * PATH_LIMIT ? len : 2 * PATH_LIMIT - 1));
+  return strip_root(root, rest);
+}
+
 /* Removes the last part of text[0, len) and returns the new length. */
 static size_t without_last(const char *text, size_t len) {
   while (len > 0 && text[len - 1] != '/')
@@ -124,11 +141,12 @@ static size_t without_last(const char *text, size_t len) {
 
 static int clean(const sbx_local_root *root, const char *verb, sbx_slice path, clean_path *out,
                  sbx_err *err) {
-  sbx_slice rest = path;
+  char text[2 * PATH_LIMIT];
+  sbx_slice rest;
   size_t len = 0;
   if (has_control(path))
     return refuse(err, SBX_EPATH, verb, path, "it has a control character; give it another name");
-  if (!strip_root(root, &rest))
+  if (!place(root, path, text, &rest))
     return refuse(err, SBX_EPATH, verb, path,
                   "it is outside of the workspace (path traversal)" INSIDE_ADVICE);
   if (rest.len >= PATH_LIMIT)
@@ -405,7 +423,7 @@ static int find_target(const sbx_local_root *root, const char *path, target *t) 
     if (!t->exists)
       return errno != ENOENT ? errno : hops > 0 ? ELOOP : 0;
     if (S_ISREG(st.st_mode)) {
-      t->mode = st.st_mode & 0777;
+      t->mode = st.st_mode & 07777;
       return 0;
     }
     if (!S_ISLNK(st.st_mode))
@@ -435,29 +453,36 @@ static int write_bytes(int fd, sbx_slice bytes, const atomic_bool *stop) {
 }
 
 #define TEMP_START ".cloudsandbox-"
-#define TEMP_END ".tmp"
-enum { TEMP_DIGITS = 16, TEMP_LEN = sizeof TEMP_START - 1 + TEMP_DIGITS + sizeof TEMP_END - 1 };
+enum { TEMP_DIGITS = 16, TEMP_STEM = sizeof TEMP_START - 1 + TEMP_DIGITS };
 
 bool sbx__is_temp_name(const char *name) {
   static const size_t start = sizeof TEMP_START - 1;
-  return strlen(name) == TEMP_LEN && memcmp(name, TEMP_START, start) == 0 &&
-         strspn(name + start, "0123456789abcdef") == TEMP_DIGITS &&
-         strcmp(name + start + TEMP_DIGITS, TEMP_END) == 0;
+  if (strncmp(name, TEMP_START, start) != 0 ||
+      strspn(name + start, "0123456789abcdef") != TEMP_DIGITS)
+    return false;
+  const char *end = name + TEMP_STEM;
+  return strcmp(end, ".tmp") == 0 || strcmp(end, ".py") == 0 || strcmp(end, ".js") == 0;
+}
+
+int sbx__temp_create(int dir, const char *end, mode_t mode, char name[SBX__TEMP_NAME]) {
+  uint64_t random = 0;
+  int fd = -1;
+  for (int i = 0; i < TEMP_TRIES && fd < 0; i++) {
+    if (getentropy(&random, sizeof random) != 0)
+      return -1;
+    snprintf(name, SBX__TEMP_NAME, TEMP_START "%016llx%s", (unsigned long long)random, end);
+    fd = openat(dir, name, O_WRONLY | O_CREAT | O_EXCL | O_NOFOLLOW | O_CLOEXEC, mode);
+    if (fd < 0 && errno != EEXIST && errno != EINTR)
+      break;
+  }
+  return fd;
 }
 
 /* Writes a new file beside the target and gives it the target's name. Errno value or 0. */
 static int replace(const target *t, sbx_slice bytes, const atomic_bool *stop) {
-  char temp[TEMP_LEN + 1];
-  uint64_t random = 0;
-  int fd = -1, error = 0;
-  for (int i = 0; i < TEMP_TRIES && fd < 0; i++) {
-    if (getentropy(&random, sizeof random) != 0)
-      return errno;
-    snprintf(temp, sizeof temp, TEMP_START "%016llx" TEMP_END, (unsigned long long)random);
-    fd = openat(t->dir, temp, O_WRONLY | O_CREAT | O_EXCL | O_NOFOLLOW | O_CLOEXEC, 0644);
-    if (fd < 0 && errno != EEXIST && errno != EINTR)
-      return errno;
-  }
+  char temp[SBX__TEMP_NAME];
+  int error = 0;
+  int fd = sbx__temp_create(t->dir, ".tmp", 0644, temp);
   if (fd < 0)
     return errno;
   error = write_bytes(fd, bytes, stop);

@@ -5,7 +5,8 @@
  * Elsewhere each part is opened on its own. Links that stay inside are followed, relative and
  * absolute ones: see open.c.
  *
- * A path is relative to the root, or absolute and below it; '/' between parts. "." and ".." are
+ * A path is relative to the root, or absolute and below it, or "~" and "~/x" for the root's home;
+ * '/' between parts. "." and ".." are
  * resolved as text. All functions fill `err`, which must not be NULL. Errors that all have:
  * SBX_EPATH (leaves the root, or has a control character), SBX_EINVAL (no usable name, or a file
  * where a directory is needed), SBX_EFORBIDDEN, SBX_ELOST (the root has gone),
@@ -35,11 +36,17 @@ int sbx_local_fs_open_dir(const sbx_local_root *root, sbx_slice path, int *out, 
 /* Goes on with a removal until it is done or pauses; success when the root is gone already. */
 int sbx_local_fs_remove(sbx__remover *remover, bool *paused, sbx_err *err);
 
+enum { SBX__TEMP_NAME = 48 };
+
+/* Makes a new file in `dir` under a name that no list shows, which is `end` (".tmp", ".py", ".js")
+ * behind a random part. Its descriptor, or -1 and errno. */
+int sbx__temp_create(int dir, const char *end, mode_t mode, char name[SBX__TEMP_NAME]);
+
 /* ---- shared by fs.c and tree.c ---- */
 
 /* Fills `err` for `error` (an errno value), met while doing `verb` to `path`. */
 int sbx__local_fail(sbx_err *err, const char *verb, const char *path, int error);
-/* Whether sbx_local_fs_write() makes such names. */
+/* Whether sbx__temp_create() makes such names. */
 bool sbx__is_temp_name(const char *name);
 
 #endif

@@ -102,6 +102,8 @@ struct sbx_session {
   sbx__helper helper;
   size_t unseen_before; /* `unseen` of the helpers that had to be replaced */
   bool open;
+  bool looked_for_bash;
+  char *bash; /* NULL: there is none */
   int null_fd;
   char *chunk; /* SBX__LOCAL_CHUNK bytes that output passes through */
 };
@@ -165,15 +167,26 @@ sbx_op *sbx__local_list(sbx_session *session, size_t max_entries, sbx_listing *o
  * sbx__command_make() fills in. */
 typedef struct sbx__command {
   int fd[SBX_GUARD_FD_MAX];
+  int main_dir; /* where the code's main file is; -1: there is none */
+  char main_name[SBX__TEMP_NAME];
 } sbx__command;
 
 void sbx__command_init(sbx__command *command);
-/* SBX_ETOOBIG, the errors of the working directory, SBX_EPROVIDER, SBX_ENOMEM. */
+/* SBX_ETOOBIG, SBX_EINVAL (the shell), the errors of the working directory, SBX_EPROVIDER,
+ * SBX_ENOMEM. */
 int sbx__command_make(sbx__command *command, const sbx_session *session, const sbx_exec_spec *spec,
                       sbx_err *err);
+/* Closes what the helper has got, or will not get. */
 void sbx__command_close(sbx__command *command);
+/* Closes the rest; `removed`: the guard has removed the main file. */
+void sbx__command_end(sbx__command *command, bool removed);
 
 /* ---- system --------------------------------------------------------------------------------- */
+
+/* HOME of the commands; NULL: the workspace. */
+const char *sbx__local_home(const sbx_config *config);
+/* The bash of this machine: in its usual places, else in the PATH of the commands. NULL: none. */
+char *sbx__local_find_bash(const sbx_config *config);
 
 /* Fills `err` for `error`, an errno value: "cannot <what>: <text>". */
 int sbx__local_sys_fail(sbx_err *err, const char *what, int error);

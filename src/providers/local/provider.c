@@ -48,6 +48,7 @@ static void session_free(sbx_session *session) {
   sbx__workspace_unref(session->workspace);
   sbx__close_fd(&session->null_fd);
   sbx_free(session->chunk);
+  sbx_free(session->bash);
   sbx_free(session);
 }
 
@@ -150,6 +151,9 @@ static int prepare(sbx_session *session, sbx_err *err) {
   if (rc == SBX_OK && session->null_fd < 0 &&
       (session->null_fd = open("/dev/null", O_WRONLY | O_CLOEXEC)) < 0)
     rc = sbx__local_sys_fail(err, "open /dev/null", errno);
+  if (!session->looked_for_bash)
+    session->bash = sbx__local_find_bash(config);
+  session->looked_for_bash = true;
   sbx__release_helper(config->loop, &session->helper);
   return rc == SBX_OK ? sbx__helper_start(&session->helper, session, err) : rc;
 }

@@ -37,7 +37,8 @@ bool sbx__workspace_is_ours(const sbx__workspace *workspace) {
 }
 
 /* Opens the directory at `path`, which has no links in it; the string is the workspace's then. */
-static int open_workspace(sbx__workspace **out, char *path, bool ours, sbx_err *err) {
+static int open_workspace(sbx__workspace **out, const sbx_config *config, char *path, bool ours,
+                          sbx_err *err) {
   sbx__workspace *w = sbx_calloc(1, sizeof *w);
   if (w == NULL) {
     sbx_free(path);
@@ -64,6 +65,7 @@ static int open_workspace(sbx__workspace **out, char *path, bool ours, sbx_err *
     return code;
   }
   sbx_local_root_init(&w->root, w->root.fd, w->path);
+  w->root.home = sbx__local_home(config);
   sbx__remover_init(&w->remover, &w->root, w->parent, w->name);
   *out = w;
   return SBX_OK;
@@ -96,7 +98,7 @@ int sbx__workspace_make(sbx__workspace **out, const sbx_config *config, sbx_err 
   int ignored = chmod(made, S_IRWXU);
   (void)ignored;
   char *path = resolve(made, err);
-  int rc = path != NULL ? open_workspace(out, path, true, err) : err->code;
+  int rc = path != NULL ? open_workspace(out, config, path, true, err) : err->code;
   if (rc != SBX_OK)
     rmdir(made);
   return rc;
@@ -112,7 +114,7 @@ int sbx__workspace_use(sbx__workspace **out, const sbx_config *config, sbx_err *
     return sbx_err_set(err, SBX_ENOMEM, NULL);
   }
   sbx__workspace *w = NULL;
-  int rc = open_workspace(&w, path, false, err);
+  int rc = open_workspace(&w, config, path, false, err);
   if (w == NULL) {
     sbx_free(given);
     return rc;

@@ -1,0 +1,93 @@
+// Code that is run behaves as a file that stands in the working directory.
+import assert from "node:assert/strict";
+import { describe, test } from "node:test";
+
+import { providers } from "./providers.js";
+
+for (const provider of providers) {
+  const skip = !provider.facts.mainFile;
+  const languages = provider.facts.languages;
+
+  describe(`main file, ${provider.name}`, { concurrency: 2, skip }, () => {
+    for (const method of ["spawn", "forkserver"]) {
+      test(`C167 a pool of processes by ${method} prints its results`, async (t) => {
+        const sandbox = provider.world(t).make();
+        const code = `from concurrent.futures import ProcessPoolExecutor
+from multiprocessing import get_context
+def double(n): return 2 * n
+if __name__ == '__main__':
+  with ProcessPoolExecutor(2, mp_context=get_context('${method}')) as pool:
+    print(list(pool.map(double, [1, 2, 3])))
+`;
+        assert.deepStrictEqual(await sandbox.run(code, { language: "python" }), {
+          output: "[2, 4, 6]\n",
+          exitCode: 0,
+        });
+      });
+    }
+
+    test("C167 a traceback has source lines, and neighbours are imported", async (t) => {
+      const sandbox = provider.world(t).make();
+      await sandbox.writeFile("sub/neighbour.py", "def f(): raise ValueError('from the neighbour')\n");
+      const code = "import os, neighbour\nprint(os.path.dirname(__file__) == os.getcwd())\nneighbour.f()  # here\n";
+      const { stdout, stderr, exitCode } = await sandbox.exec({ code, language: "python", cwd: "sub" });
+      assert.deepEqual({ stdout, exitCode }, { stdout: "True\n", exitCode: 1 });
+      assert.match(stderr, /line 3, in <module>\n +neighbour\.f\(\) {2}# here\n/);
+    });
+
+    test("C169 node code is the main module, and starts a worker of itself", { skip: !languages.includes("node") }, async (t) => {
+      const sandbox = provider.world(t).make();
+      await sandbox.writeFile("sub/neighbour.js", "module.exports = 'neighbour';");
+      const code = `const { Worker, isMainThread, parentPort } = require("node:worker_threads");
+        if (isMainThread) {
+          console.log(require.main === module, __dirname === process.cwd(), require("./neighbour.js"));
+          new Worker(__filename).on("message", (text) => console.log(text));
+        } else parentPort.postMessage("worker");`;
+      assert.deepEqual(
+        await sandbox.exec({ code, language: "node", cwd: "sub" }).then((r) => [r.output, r.exitCode]),
+        ["true true neighbour\nworker\n", 0],
+      );
+    });
+
+    test("C169 modules and top-level await work as well", { skip: !languages.includes("node") }, async (t) => {
+      const sandbox = provider.world(t).make();
+      for (const files of [{}, { "package.json": "{}" }]) {
+        for (const [name, text] of Object.entries(files)) await sandbox.writeFile(name, text);
+        const code = 'import { sep } from "node:path"; console.log(await Promise.resolve(sep));';
+        const { stdout, stderr } = await sandbox.exec({ code, language: "node" });
+        assert.deepEqual({ stdout, stderr }, { stdout: "/\n", stderr: "" });
+      }
+    });
+
+    test("C167 nothing of the file is listed or left, whatever becomes of the code", async (t) => {
+      const sandbox = provider.world(t).make();
+      const left = async () => (await sandbox.shell("ls -A")).output;
+      const hold = sandbox.exec({ code: "import time; time.sleep(2)", language: "python" });
+      await sandbox.shell("until ls -A | grep -q py; do sleep 0.05; done 2>/dev/null", { timeoutSeconds: 1.5 });
+      if (provider.facts.listsFiles) assert.deepEqual(await sandbox.listFiles(), []);
+      await hold;
+      assert.equal(await left(), "");
+      await sandbox.exec({ code: "import os; os.kill(os.getpid(), 9)", language: "python" });
+      assert.equal(await left(), "");
+      await sandbox.exec({ code: "import time; time.sleep(99)", language: "python", timeoutSeconds: 0.5 });
+      assert.equal(await left(), "");
+      await sandbox.exec({ code: "import os\nif os.fork() == 0: os.execvp('sleep', ['sleep', '99'])", language: "python" });
+      assert.equal(await left(), "");
+    });
+
+    test("C167 code of any size has its standard input for itself", async (t) => {
+      const sandbox = provider.world(t).make();
+      const code = `x = '${"a".repeat(300_000)}'\nprint(len(x), input())`;
+      const { stdout } = await sandbox.exec({ code, language: "python", stdin: "given\n" });
+      assert.equal(stdout, "300000 given\n");
+    });
+
+    test("C167 where no file can be made the code runs all the same", async (t) => {
+      const sandbox = provider.world(t).make();
+      await sandbox.shell("mkdir -m 500 ro");
+      const code = "import os; print(os.path.basename(os.getcwd()))";
+      const { stdout, exitCode } = await sandbox.exec({ code, language: "python", cwd: "ro" });
+      assert.deepEqual({ stdout, exitCode }, { stdout: "ro\n", exitCode: 0 });
+    });
+  });
+}
