@@ -214,7 +214,7 @@ describe("C048 a sandbox that has stopped and keeps its files", { concurrency: 4
   for (const [name, call] of [
     ["a read", async (sandbox) => assert.equal(await sandbox.readFile("f"), "kept")],
     ["a write", (sandbox) => sandbox.writeFile("g", "new")],
-    ["a list", async (sandbox) => assert.deepEqual((await sandbox.listFiles()).map(({ path }) => path), ["f"])],
+    ["a list", async (sandbox) => assert.ok((await sandbox.listFiles()).some(({ path }) => path === "f"))],
     ["a command with callbacks", async (sandbox) => {
       let seen = "";
       await sandbox.exec({ command: "cat f", stdin: "in", onStdout: (bytes) => (seen += Buffer.from(bytes)) });

@@ -87,6 +87,8 @@ export class Exchange {
   #loggedBytes = 0;
   /** @type {Promise<Buffer> | undefined} */
   #body;
+  /** The request body once more. @type {Buffer | undefined} */
+  #again;
   /** What `until` of a fault has been shown. */
   #shown = "";
 
@@ -136,6 +138,10 @@ export class Exchange {
 
   /** The request body in pieces, as they arrive. */
   async *chunks() {
+    if (this.#again) {
+      yield this.#again;
+      return;
+    }
     // Who stops reading early leaves the connection in peace: a reply still has to go over it.
     for await (const chunk of this.req.iterator({ destroyOnReturn: false })) {
       this.record.bodyBytes += chunk.length;
@@ -146,6 +152,12 @@ export class Exchange {
       }
       yield /** @type {Buffer} */ (chunk);
     }
+  }
+
+  /** Lets the (short) request body be read from its beginning again, as a proxy does that sends it twice. */
+  async rewind() {
+    for await (const _ of this.chunks());
+    this.#again = Buffer.concat(this.#logged);
   }
 
   /** The whole request body; may be asked for more than once. */

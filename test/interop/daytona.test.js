@@ -7,6 +7,7 @@ import path from "node:path";
 import { after, afterEach, before, describe, test } from "node:test";
 import { startDaytona } from "../emulators/daytona/index.js";
 import { daytonaReplies } from "../emulators/daytona/replies.js";
+import { findShell } from "../emulators/daytona/shell.js";
 
 for (const name of Object.keys(process.env)) if (name.startsWith("DAYTONA_")) delete process.env[name];
 
@@ -240,7 +241,7 @@ describe("commands", () => {
     assert.equal((await run("pwd", "/")).result, "/\n");
     assert.deepEqual(await run("true", "/nope").then(({ exitCode, result }) => [exitCode, result]), [
       -1,
-      "chdir /nope: no such file or directory",
+      `fork/exec ${findShell(use.emulator.sandbox(use.sandbox.id))}: no such file or directory`,
     ]);
   });
 
@@ -540,7 +541,7 @@ describe("older daemons", () => {
 
   test("0.190: coarse codes, and file errors without a body", async () => {
     const sandbox = await use.client.create();
-    assert.equal(sandbox.daemonVersion, "0.190.0");
+    assert.equal(sandbox.daemonVersion, "v0.190.0");
     await assert.rejects(sandbox.process.executeCommand("sleep 60", undefined, undefined, 1), (error) => {
       assert.ok(error instanceof sdk.DaytonaTimeoutError);
       return error.message === "request timeout: command execution timeout" && error.code === "REQUEST_TIMEOUT";

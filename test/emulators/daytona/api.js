@@ -3,6 +3,7 @@
 import { STATUS_CODES } from "node:http";
 import { listByCursor, listByPage } from "./listing.js";
 import { decodeName } from "./paths.js";
+import { toldVersion } from "./versions.js";
 import { Quota } from "./quota.js";
 import { ApiError, checkAllowList, readCreate } from "./request.js";
 
@@ -123,7 +124,7 @@ export class Api {
       if (!(error instanceof ApiError)) throw error;
       const { status, message, headers } = error;
       const timestamp = new Date().toISOString();
-      const body = { path: exchange.path, timestamp, statusCode: status, error: STATUS_CODES[status], message };
+      const body = { path: exchange.record.path, timestamp, statusCode: status, error: STATUS_CODES[status], message };
       await exchange.json(status, body, { "x-daytona-api-version": this.settings.apiVersion, ...headers });
     }
   }
@@ -215,8 +216,7 @@ export class Api {
       user: spec.user,
       labels: sandbox.labels,
       public: sandbox.public,
-      networkBlockAll: spec.networkBlockAll,
-      ...pick(spec, ["networkAllowList", "domainAllowList", "snapshot"]),
+      ...pick(spec, ["snapshot"]),
       target: spec.target,
       ...pick(spec, ["cpu", "gpu", "memory", "disk"]),
       state: sandbox.state,
@@ -229,7 +229,7 @@ export class Api {
       updatedAt: sandbox.updatedAt.toISOString(),
       lastActivityAt: sandbox.lastActivityAt.toISOString(),
       sandboxClass: "container",
-      daemonVersion: sandbox.daemonVersion,
+      daemonVersion: toldVersion(sandbox.daemonVersion),
       ...placed,
       ...(this.settings.toolboxUrl === "sandbox" ? { toolboxProxyUrl: this.addresses().toolboxUrl } : {}),
     };
@@ -237,7 +237,9 @@ export class Api {
 
   /** @param {Sandbox} sandbox */
   view(sandbox) {
-    return { ...this.listView(sandbox), env: sandbox.spec.env, ...pick(sandbox.spec, ["volumes", "buildInfo"]) };
+    const { networkBlockAll, env } = sandbox.spec;
+    const further = pick(sandbox.spec, ["networkAllowList", "domainAllowList", "volumes", "buildInfo"]);
+    return { ...this.listView(sandbox), networkBlockAll, env, ...further };
   }
 
   /** @param {Exchange} exchange */

@@ -9,6 +9,7 @@ import { decodeName } from "./paths.js";
 import { findInFiles, replaceInFiles, searchFiles } from "./search.js";
 import { Session } from "./session.js";
 import * as transfer from "./transfer.js";
+import { toldVersion } from "./versions.js";
 
 /** @typedef {import("../exchange.js").Exchange} Exchange */
 /** @typedef {import("../exchange.js").Reply} Reply */
@@ -127,7 +128,7 @@ const entrypoint = { sessionId: ENTRYPOINT, commands: [] };
 
 /** A route's pattern: a name in braces stands for one segment. @type {[string, Service][]} */
 const SERVICES = [
-  ["GET /version", async (_, sandbox) => json(200, { version: sandbox.daemonVersion })],
+  ["GET /version", async (_, sandbox) => json(200, { version: toldVersion(sandbox.daemonVersion) })],
   ["GET /work-dir", async (_, sandbox) => json(200, { dir: sandbox.workDir })],
   ["GET /user-home-dir", async (_, sandbox) => json(200, { dir: sandbox.home })],
   ["GET /project-dir", async (_, sandbox) => json(200, { dir: sandbox.home })],

@@ -180,7 +180,7 @@ describe("control plane", () => {
     await reached(use.emulator, id, "started");
     const passed = states.filter((state, i) => state !== states[i - 1]);
     assert.deepEqual(passed, ["stopping", "stopped", "archiving", "archived", "restoring", "started"]);
-    assert.equal((await get(use.emulator, id)).daemonVersion, "0.190.0");
+    assert.equal((await get(use.emulator, id)).daemonVersion, "v0.190.0");
     const preview = await control(use.emulator, `/sandbox/${id}/ports/80/preview-url`);
     assert.notEqual(preview.json.token, token);
     assert.equal((await control(use.emulator, `/sandbox/${id}/ports/0/preview-url`)).status, 400);

@@ -38,6 +38,13 @@ export class DaemonError extends Error {
   }
 }
 
+/** A file that its rights hide is refused by another hand, in plain text. @returns {Reply} */
+export const plainForbidden = () => ({
+  status: 403,
+  headers: { "content-type": "text/plain; charset=utf-8" },
+  body: "403 Forbidden\n",
+});
+
 /** A body that is no JSON, or does not fit. @param {string} reason @param {{ careless?: boolean }} [options] */
 export function badBody(reason, options = {}) {
   return new DaemonError(400, `invalid request body: ${reason}`, { code: "INVALID_REQUEST_BODY", ...options });
@@ -65,7 +72,7 @@ export function errorBody(status, message, { code, path, method, source }) {
 }
 
 /** @param {number} status @param {unknown} body @param {string} [type] @returns {Reply} */
-function jsonReply(status, body, type = "application/json; charset=utf-8") {
+function jsonReply(status, body, type = "application/json") {
   return { status, headers: { "content-type": type }, body: goJson(body) };
 }
 
@@ -92,9 +99,8 @@ export function daemonErrorBody(error, atLeast, where) {
   if (atLeast(STRUCTURED)) {
     return errorBody(status, message, { ...where, code: error.code, source: "DAYTONA_DAEMON" });
   }
-  const bodyError = error.code === "INVALID_REQUEST_BODY";
-  const code = bodyError ? error.code : GENERIC[status][0];
-  return errorBody(status, bodyError ? message : `${GENERIC[status][1]}: ${message}`, { ...where, code });
+  const [code, prefix] = GENERIC[status];
+  return errorBody(status, `${prefix}: ${message}`, { ...where, code });
 }
 
 /**

@@ -42,10 +42,16 @@ export function splitCommand(command) {
   return words;
 }
 
-/** @param {Outcome | string} outcome @returns {Outcome} */
-function settle(outcome) {
-  if (typeof outcome === "string") return { exitCode: -1, output: Buffer.from(outcome), timedOut: false };
-  if (outcome.timedOut) throw new DaemonError(408, "command execution timeout", { code: "PROCESS_EXECUTION_TIMEOUT" });
+/** @param {Sandbox} sandbox @param {Outcome | string} outcome @returns {Outcome} */
+function settle(sandbox, outcome) {
+  if (typeof outcome === "string") {
+    const reason = sandbox.daemonAtLeast("0.177.0") ? outcome : "";
+    return { exitCode: -1, output: Buffer.from(reason), timedOut: false };
+  }
+  if (outcome.timedOut) {
+    const careless = !sandbox.daemonAtLeast("0.155.0");
+    throw new DaemonError(408, "command execution timeout", { code: "PROCESS_EXECUTION_TIMEOUT", careless });
+  }
   return outcome;
 }
 
@@ -81,8 +87,7 @@ export async function execute(exchange, sandbox) {
     timeoutMs: seconds * 1000,
     group: sandbox.daemonAtLeast("0.155.0"),
   });
-  if (typeof outcome !== "string" && outcome.timedOut && !sandbox.daemonAtLeast("0.155.0")) return { status: 408 };
-  const { exitCode, output } = settle(outcome);
+  const { exitCode, output } = settle(sandbox, outcome);
   return ok({ ...exitField(sandbox, exitCode), result: goText(output) });
 }
 
@@ -123,7 +128,7 @@ export function takeArtifacts(text) {
     if (!line.startsWith(ARTIFACT)) return true;
     try {
       const { type, value } = JSON.parse(line.slice(ARTIFACT.length));
-      if (type === "chart") charts.push(value);
+      if (type === "chart") charts.push({ type: "unknown", elements: [], ...value });
     } catch {
       // A broken artifact is dropped like any other line with the marker.
     }
@@ -153,7 +158,7 @@ export async function codeRun(exchange, sandbox) {
     env: sandbox.environment(envs),
     timeoutMs: timeout * 1000,
   });
-  const { exitCode, output } = settle(outcome);
+  const { exitCode, output } = settle(sandbox, outcome);
   const { result, charts } = takeArtifacts(goText(output));
   const artifacts = charts.length > 0 ? { artifacts: { charts } } : {};
   return ok({ ...exitField(sandbox, exitCode), result, ...artifacts });

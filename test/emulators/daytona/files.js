@@ -1,5 +1,6 @@
 // The daemon's calls about files that carry no file contents.
 // @ts-check
+import { statSync } from "node:fs";
 import { chmod, chown, mkdir, readdir, rename, rm, rmdir, stat, unlink } from "node:fs/promises";
 import path from "node:path";
 import { goReason } from "../go.js";
@@ -59,6 +60,13 @@ function goMode(stats) {
   return `${kind}${special.join("")}${kind || special.length > 0 ? "" : "-"}${rights}`;
 }
 
+/** With nanoseconds, their zeros at the end left out, as Go writes a time. @param {string} full @param {Stats} stats */
+function goTime(full, { mtime }) {
+  const nanoseconds = statSync(full, { bigint: true, throwIfNoEntry: false })?.mtimeNs ?? BigInt(mtime.getTime()) * 1_000_000n;
+  const fraction = String(nanoseconds % 1_000_000_000n).padStart(9, "0").replace(/0+$/, "");
+  return mtime.toISOString().replace(/\.\d+Z$/, `${fraction ? "." : ""}${fraction}Z`);
+}
+
 /**
  * @param {Sandbox} sandbox
  * @param {string} full
@@ -71,7 +79,7 @@ function describe(sandbox, full, stats) {
     size: stats.size,
     mode: goMode(stats),
     modTime: modified.replace("T", " ").replace("Z", " +0000 UTC"),
-    modifiedAt: modified.replace(/\.\d+Z$/, "Z"),
+    modifiedAt: goTime(full, stats),
     isDir: stats.isDirectory(),
     owner: String(stats.uid),
     group: String(stats.gid),

@@ -2,7 +2,8 @@
 // @ts-check
 import { isUtf8 } from "node:buffer";
 
-const REPLACEMENT = "\ufffd";
+/** Stands for a broken byte until it is written: Go escapes it, unlike the same character in good text. */
+const BROKEN = "\udfff";
 const ESCAPED = /** @type {Record<string, string>} */ ({
   "<": "\\u003c",
   ">": "\\u003e",
@@ -13,11 +14,13 @@ const ESCAPED = /** @type {Record<string, string>} */ ({
 
 /** @param {unknown} value */
 export function goJson(value) {
-  return JSON.stringify(value).replace(/[<>&\u2028\u2029]/g, (character) => ESCAPED[character]);
+  return JSON.stringify(value)
+    .replace(/\\\\|\\udfff/g, (escape) => (escape === "\\udfff" ? "\\ufffd" : escape))
+    .replace(/[<>&\u2028\u2029]/g, (character) => ESCAPED[character]);
 }
 
 /**
- * The text of some output. Unlike a TextDecoder, Go replaces every byte of a broken sequence.
+ * The text of some output, for goJson(). Unlike a TextDecoder, Go replaces every byte of a broken sequence.
  * @param {Buffer} bytes
  */
 export function goText(bytes) {
@@ -29,7 +32,7 @@ export function goText(bytes) {
     const length = sequenceLength(bytes, at);
     if (length > 0) at += length;
     else {
-      text += bytes.subarray(start, at).toString() + REPLACEMENT;
+      text += bytes.subarray(start, at).toString() + BROKEN;
       at += 1;
       start = at;
     }
@@ -92,8 +95,9 @@ const FITS = {
  */
 export function goUnmarshal(body, struct, fields) {
   let value;
+  const text = body.toString();
   try {
-    value = JSON.parse(body.toString());
+    value = JSON.parse(text);
   } catch {
     return body.length === 0 ? "EOF" : "invalid character in JSON input";
   }
@@ -106,6 +110,10 @@ export function goUnmarshal(body, struct, fields) {
     const given = value[name];
     if (given === undefined || given === null) continue;
     if (!FITS[type](given)) return mismatch(struct, name, given, type);
+    const written = type.startsWith("uint") && text.match(new RegExp(`"${name}"\\s*:\\s*([-+.\\deE]+)`))?.[1];
+    if (written && !/^\d+$/.test(written)) {
+      return `json: cannot unmarshal number ${written} into Go struct field ${struct}.${name} of type ${type}`;
+    }
     read[name] = given;
   }
   return read;

@@ -11,6 +11,8 @@ import { decodeName } from "./paths.js";
 /** @typedef {import("./sandbox.js").Fleet} Fleet */
 /** @typedef {import("./sandbox.js").Sandbox} Sandbox */
 
+/** A request up to this size is sent once more when the connection behind the proxy breaks. */
+const REPLAYED_BYTES = 256 << 10;
 const BUILD_LOGS = "/build-logs/";
 /** States in which no runner is known. */
 const UNPLACED = new Set(["pending_build", "building_snapshot", "pulling_snapshot", "creating", "archived", "build_failed"]);
@@ -123,10 +125,20 @@ export class Proxy {
     }
     if (exchange.header("x-daytona-skip-last-activity-update") !== "true") sandbox.touch();
     const { breakAs } = this.fleet.settings;
-    /** @type {Promise<Breaking>} */
-    const broken = new Promise((resolve) => sandbox.inside.set(exchange, (how = breakAs) => resolve(how)));
+    const attempt = async () => {
+      /** @type {Promise<Breaking>} */
+      const broken = new Promise((resolve) => sandbox.inside.set(exchange, (how = breakAs) => resolve(how)));
+      return Promise.race([serveDaemon(exchange, sandbox, path), broken]);
+    };
     try {
-      const reply = await Promise.race([serveDaemon(exchange, sandbox, path), broken]);
+      let reply = await attempt();
+      if (reply === "replay") {
+        const unknown = exchange.header("transfer-encoding") ? Infinity : 0;
+        const length = Number(exchange.header("content-length") ?? unknown);
+        const small = length <= REPLAYED_BYTES && !exchange.replied;
+        if (small) await exchange.rewind();
+        reply = small ? await attempt() : "502";
+      }
       if (typeof reply === "string") await this.#breakOff(exchange, reply);
       else await send(exchange, reply);
     } finally {

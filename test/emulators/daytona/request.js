@@ -80,7 +80,7 @@ export function checkAllowList(list) {
  */
 function readResources(given, settings) {
   if (given.buildInfo) {
-    if (given.snapshot) throw new ApiError(400, "Cannot specify both a snapshot and build info");
+    if (given.snapshot) throw new ApiError(400, "Cannot specify a snapshot when using a build info entry");
     const asked = Object.entries(BUILD_RESOURCES).map(([name, usual]) => [name, given[name] || usual]);
     return { buildInfo: given.buildInfo, ...Object.fromEntries(asked) };
   }

@@ -3,7 +3,8 @@
 // @ts-check
 import { randomBytes, randomUUID } from "node:crypto";
 import { EventEmitter } from "node:events";
-import { mkdirSync, mkdtempSync, rmSync } from "node:fs";
+import { spawn } from "node:child_process";
+import { mkdirSync, mkdtempSync, rmSync, writeFileSync } from "node:fs";
 import os from "node:os";
 import path from "node:path";
 import { PipeMaker } from "../fifo.js";
@@ -42,7 +43,11 @@ import { atLeast } from "./versions.js";
  * @property {unknown[]} [volumes]
  */
 
-/** How a request is broken off that is under way: "504" with a page. @typedef {"502" | "504" | "eof" | "reset"} Breaking */
+/**
+ * How a request is broken off that is under way: "504" with a page; "replay": the proxy's connection to the daemon
+ * breaks, and it sends the request once more.
+ * @typedef {"502" | "504" | "eof" | "reset" | "replay"} Breaking
+ */
 
 /**
  * @typedef {object} Settings what an emulator was started with, with the defaults filled in
@@ -129,6 +134,9 @@ export class Sandbox extends EventEmitter {
     mkdirSync(this.workDir, { recursive: true });
     this.temporary = path.join(this.root, "tmp");
     mkdirSync(this.temporary);
+    mkdirSync(path.join(this.home, ".daytona"));
+    this.worker = path.join(this.home, ".daytona", "daytona_repl_worker.py");
+    writeFileSync(this.worker, "read request\n");
     this.marker = `DAYTONA_SANDBOX_ID=${this.id}`;
   }
 
@@ -202,9 +210,25 @@ export class Sandbox extends EventEmitter {
       this.recoverable = false;
       this.daemonVersion = this.settings.daemonVersion;
       this.lastActivityAt = new Date();
+      if (!this.container) this.#startWorker();
       this.container = true;
     }
     this.emit("state", oldState);
+  }
+
+  /** The daemon keeps a worker for its interpreter ready. A shell that waits for input stands for it. */
+  #startWorker() {
+    const child = spawn("/bin/sh", [this.worker], {
+      cwd: this.home,
+      env: this.environment(),
+      stdio: ["pipe", "ignore", "ignore"],
+      detached: true,
+    });
+    child.on("error", () => {});
+    child.unref();
+    const stdin = /** @type {import("node:net").Socket} */ (child.stdin);
+    stdin.on("error", () => {});
+    stdin.unref();
   }
 
   /** Somebody has been shown the sandbox. */

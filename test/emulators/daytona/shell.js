@@ -33,12 +33,13 @@ export function findShell(sandbox) {
   return PREFERRED.find((name) => listed.includes(name) && existsSync(name)) ?? process.env.SHELL ?? "sh";
 }
 
-/** Why a process cannot start in this directory. @param {string} cwd @param {string} shown */
-function directoryProblem(cwd, shown) {
+/** Whether the sandbox's user could enter it; the emulator may run as one who has all rights. @param {string} cwd */
+function mayEnter(cwd) {
   try {
-    return statSync(cwd).isDirectory() ? undefined : `chdir ${shown}: not a directory`;
-  } catch (error) {
-    return `chdir ${shown}: ${goReason(error)}`;
+    const stats = statSync(cwd);
+    return !stats.isDirectory() || (stats.mode & 0o111) !== 0;
+  } catch {
+    return true;
   }
 }
 
@@ -145,9 +146,11 @@ async function makePipes({ pipes }, withInput) {
  * @returns {Promise<Outcome | string>} a string is the reason why nothing could start
  */
 export async function runCommand(sandbox, { argv, script, cwd, env, timeoutMs, group = true }) {
+  if ([cwd, ...Object.values(env)].some((text) => text.includes("\0"))) {
+    return "exec: environment variable contains NUL";
+  }
   const directory = locate(sandbox, cwd);
-  const problem = directoryProblem(directory, cwd);
-  if (problem) return problem;
+  if (!mayEnter(directory)) return `fork/exec ${argv[0]}: permission denied`;
   const { output, input } = await makePipes(sandbox, script !== undefined);
   const childFds = [output.childFd, ...(input ? [input.childFd] : [])];
   let child;
@@ -163,7 +166,7 @@ export async function runCommand(sandbox, { argv, script, cwd, env, timeoutMs, g
     output.readable.destroy();
     input?.writable.destroy();
     const { code } = /** @type {NodeJS.ErrnoException} */ (error);
-    if (code === "ENOENT") return `exec: "${argv[0]}": executable file not found in $PATH`;
+    if (code === "ENOENT" && !argv[0].includes("/") && existsSync(directory)) return `exec: "${argv[0]}": executable file not found in $PATH`;
     return `fork/exec ${argv[0]}: ${goReason(error)}`;
   } finally {
     await PipeMaker.close(childFds);

@@ -4,7 +4,7 @@ import { createReadStream } from "node:fs";
 import { mkdir, open, stat } from "node:fs/promises";
 import path from "node:path";
 import { goReason } from "../go.js";
-import { DaemonError, daemonErrorBody, pageNotFound } from "./errors.js";
+import { DaemonError, STRUCTURED, daemonErrorBody, pageNotFound, plainForbidden } from "./errors.js";
 import { fileError, fileRefusal, givenPath } from "./files.js";
 import { goJson, goUnmarshal } from "./gojson.js";
 import { MultipartError, boundaryOf, collect, disposition, readParts } from "../multipart.js";
@@ -35,11 +35,14 @@ async function checkFile(sandbox, name) {
     throw fileError(error, "stat", name);
   });
   if (stats.isDirectory()) throw fileRefusal("path must be a file", "INVALID_FILE_PATH");
+  // The emulator may run as a user who has all rights; the sandbox's has not.
+  if ((stats.mode & 0o444) === 0) throw fileError({ code: "EACCES" }, "open", name);
+  if (stats.isFIFO()) return { full, size: 0, modified: stats.mtime, fifo: true };
   const handle = await open(full).catch((error) => {
     throw fileError(error, "open", name);
   });
   await handle.close();
-  return { full, size: stats.size, modified: stats.mtime };
+  return { full, size: stats.size, modified: stats.mtime, fifo: false };
 }
 
 /**
@@ -59,13 +62,22 @@ function readRange(header, size) {
  * @param {Exchange} exchange
  * @param {string} full
  * @param {{ start: number, end: number }} range
+ * @returns {Promise<number>} how much there was
  */
 async function sendBytes(exchange, full, range) {
-  if (range.end < range.start) return;
+  if (range.end < range.start) return 0;
+  let length = 0;
   for await (const chunk of createReadStream(full, range)) {
-    if (exchange.signal.aborted) return;
+    if (exchange.signal.aborted) break;
     await exchange.write(chunk);
+    length += chunk.length;
   }
+  return length;
+}
+
+/** A FIFO is opened, and that waits for its other end: until the client leaves. @param {Exchange} exchange @returns {Promise<void>} */
+function gone({ signal }) {
+  return new Promise((resolve) => signal.addEventListener("abort", () => resolve(), { once: true }));
 }
 
 /**
@@ -73,7 +85,16 @@ async function sendBytes(exchange, full, range) {
  * @param {Sandbox} sandbox
  */
 export async function download(exchange, sandbox) {
-  const { full, size, modified } = await checkFile(sandbox, givenPath(exchange));
+  const checked = await checkFile(sandbox, givenPath(exchange)).catch((error) => {
+    if (error instanceof DaemonError && error.status === 403 && !sandbox.daemonAtLeast(STRUCTURED)) return undefined;
+    throw error;
+  });
+  if (!checked) return plainForbidden();
+  const { full, size, modified, fifo } = checked;
+  if (fifo) {
+    await gone(exchange);
+    return undefined;
+  }
   /** @type {Record<string, string | number>} */
   const headers = {
     "content-type": "application/octet-stream",
@@ -92,8 +113,10 @@ export async function download(exchange, sandbox) {
   headers["content-length"] = end - start + 1;
   if (range) headers["content-range"] = `bytes ${start}-${end}/${size}`;
   await exchange.open(range ? 206 : 200, headers);
-  await sendBytes(exchange, full, { start, end });
-  await exchange.end();
+  // Files of the kernel are not as long as they say: what was promised decides.
+  const length = await sendBytes(exchange, full, { start, end });
+  if (length < end - start + 1) await exchange.halt("close", "shorter than promised");
+  else await exchange.end();
   return undefined;
 }
 
@@ -128,9 +151,13 @@ async function sendPart(exchange, sandbox, name) {
     return Buffer.from(`${lines.join("\r\n")}\r\n\r\n`, "latin1");
   };
   try {
-    const { full, size } = await checkFile(sandbox, name);
+    const { full, size, fifo } = await checkFile(sandbox, name);
+    if (fifo) {
+      await gone(exchange);
+      return;
+    }
     await exchange.write(head("file", "application/octet-stream", size));
-    await sendBytes(exchange, full, { start: 0, end: size - 1 });
+    await sendBytes(exchange, full, { start: 0, end: Infinity });
   } catch (error) {
     if (!(error instanceof DaemonError)) throw error;
     const { type, body } = errorPart(error, sandbox);
@@ -180,7 +207,7 @@ function parts(exchange) {
 }
 
 /**
- * One field "file", for a directory that is there.
+ * One field "file"; directories are made.
  * @param {Exchange} exchange
  * @param {Sandbox} sandbox
  */
@@ -214,7 +241,7 @@ async function storeFilePart(exchange, sandbox, name, lenient) {
   const full = locate(sandbox, name);
   const write = async (/** @type {AsyncIterable<Buffer>} */ data) => {
     try {
-      if (lenient) await mkdir(path.dirname(full), { recursive: true, mode: 0o755 });
+      await mkdir(path.dirname(full), { recursive: true, mode: 0o755 });
       await store(full, data);
     } catch (error) {
       if (!isSystemError(error)) throw error;
@@ -269,7 +296,7 @@ export async function uploadMany(exchange, sandbox) {
     errors.push(`reading part: multipart: NextPart: ${error.message}`);
   }
   const detailed = sandbox.daemonAtLeast("0.176.0");
-  if (errors.length > 0) return json(400, { errors, ...(detailed ? { files } : {}) });
+  if (errors.length > 0) return json(400, { errors, ...(detailed ? { files: files.length > 0 ? files : null } : {}) });
   return detailed ? json(200, { files }) : { status: 200 };
 }
 

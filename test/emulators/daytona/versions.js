@@ -16,6 +16,9 @@ export function compareVersions(a, b) {
   return 0;
 }
 
+/** As the platform tells it. @param {string} version */
+export const toldVersion = (version) => `v${version.replace(/^v/, "")}`;
+
 /**
  * @param {string} version
  * @param {string} bound
