@@ -52,7 +52,7 @@ $(BUILD)/asan/test_%: $(BUILD)/asan/test/core/test_%.o $(asan_OBJS) $(asan_SUPPO
 	$(CC) $(SANITIZE) -o $@ $^ -lcmocka $(LIBS)
 $(BUILD)/plain/test_%: $(BUILD)/plain/test/core/test_%.o $(plain_OBJS) $(plain_SUPPORT)
 	$(CC) -o $@ $^ -lcmocka $(LIBS)
-$(BUILD)/fuzz/fuzz_%: $(BUILD)/fuzz/test/fuzz/fuzz_%.o $(filter $(BUILD)/fuzz/src/core/% $(BUILD)/fuzz/src/providers/remote/runner/report.o,$(fuzz_OBJS))
+$(BUILD)/fuzz/fuzz_%: $(BUILD)/fuzz/test/fuzz/fuzz_%.o $(fuzz_OBJS)
 	$(CC) $(SANITIZE) -fsanitize=fuzzer -o $@ $^ $(LIBS)
 
 # The helper process of the local provider; the tests find it through SBX_GUARD.
@@ -75,10 +75,13 @@ example: $(BUILD)/example_local guard
 $(BUILD)/example_local: $(BUILD)/plain/examples/local.o $(plain_OBJS)
 	$(CC) -o $@ $^ $(LIBS)
 
-# What the benchmarks measure the clients against.
+# What the benchmarks measure the clients against: a server, and the same requests by plain libcurl.
 build/bench_server: bench/vendor/server.c
 	@mkdir -p $(@D)
 	$(CC) $(CPPFLAGS) $(CFLAGS) -O2 -o $@ $<
+build/bench_curl: bench/vendor/curl.c
+	@mkdir -p $(@D)
+	$(CC) $(CPPFLAGS) $(CFLAGS) -O2 -o $@ $< -lcurl
 
 test: all headers
 	@SBX_GUARD=$(abspath $(BUILD))/sbx_guard sh test/core/run.sh $(BUILD)/asan $(RUNS)
