@@ -1,4 +1,9 @@
-// The same few calls by either client. Each is imported only by the process that measures it.
+// The same few calls by either client. Each is imported only by the process that measures it; ours may be
+// another checkout's, in the folder that CLOUDSANDBOX_CHECKOUT names.
+import { pathToFileURL } from "node:url";
+
+const { CLOUDSANDBOX_CHECKOUT: checkout } = process.env;
+const library = checkout ? `${pathToFileURL(checkout).href}/lib/index.js` : "../../lib/index.js";
 
 /**
  * @typedef {object} Client
@@ -11,7 +16,7 @@
 /** @type {Record<string, (url: string) => Promise<() => Promise<Client>>>} */
 export const clients = {
   async "e2b/ours"(url) {
-    const { E2BSandbox } = await import("../../lib/index.js");
+    const { E2BSandbox } = await import(library);
     return async () => {
       const sandbox = new E2BSandbox({ apiKey: "e2b_bench", baseURL: url, sandboxUrl: url });
       await sandbox.start();
@@ -36,7 +41,7 @@ export const clients = {
     };
   },
   async "daytona/ours"(url) {
-    const { DaytonaSandbox } = await import("../../lib/index.js");
+    const { DaytonaSandbox } = await import(library);
     return async () => {
       const sandbox = new DaytonaSandbox({ apiKey: "dtn_bench", baseURL: `${url}/api` });
       await sandbox.start();

@@ -1,71 +1,34 @@
-// Our client beside the vendor's own: the same work on the same server, in one run. Each is measured in
-// processes of its own, the two in turn, so that a drift of the machine's speed meets both.
-// argv: the server's program, then the services, all when left out.
-import { fork, spawn, spawnSync } from "node:child_process";
-import { once } from "node:events";
-import { readFileSync } from "node:fs";
+// Our client beside the vendor's own, and beside plain libcurl in C that sends the same requests: the same
+// work on the same server, in one run. Each is measured in processes of its own, in turn, so that a drift of
+// the machine's speed meets all.
+// argv: the programs of the server and of plain libcurl, then the services, all when left out.
+import { mkdtempSync, rmSync, writeFileSync } from "node:fs";
+import os from "node:os";
+import path from "node:path";
 import { median, mib, ms } from "../stats.js";
 import { FILE_BYTES, SANDBOXES } from "./measures.js";
 import { footprint, importTimes, ownFootprint } from "./packages.js";
+import { measureClient, measureProgram, recordRequest, startServer } from "./run.js";
 
 const SDKS = { e2b: "e2b", daytona: "@daytonaio/sdk" };
 const ROUNDS = 3;
 const COMMANDS = 1500;
+const OPEN = [1, 100, 1000, 10_000];
+/** The call that runs a command. */
+const CALLS = { e2b: "/process.Process/Start", daytona: "/process/execute" };
 
 /** @typedef {keyof typeof SDKS} Service */
-/** @typedef {"ours" | "sdk"} Side */
+/** @typedef {"ours" | "sdk" | "curl"} Side */
 
-/** One client in a process of its own. @param {string} client @param {string} url */
-function startClient(client, url) {
-  return fork(new URL("child.js", import.meta.url), [client, url], { execArgv: ["--expose-gc"] });
-}
-
-/** What a client says next. @param {import("node:child_process").ChildProcess} child */
-async function message(child) {
-  const [value] = await Promise.race([once(child, "message"), once(child, "exit")]);
-  if (typeof value === "object") return value;
-  throw new Error(`${child.spawnargs.slice(2).join(" ")} ended with ${value}`);
-}
-
-/** The first line of the server. @param {import("node:child_process").ChildProcessByStdio<any, import("node:stream").Readable, null>} server */
-async function address(server) {
-  const [value] = await Promise.race([once(server.stdout, "data"), once(server, "error"), once(server, "exit")]);
-  if (Buffer.isBuffer(value)) return value.toString().trim();
-  throw new Error(`the server did not start: ${value}`);
-}
-
-/** The first and the last core that this process may use. */
-const CORES = (readFileSync("/proc/self/status", "latin1").match(/^Cpus_allowed_list:\s*(\S+)/m)?.[1] ?? "0").split(/[-,]/);
-
-/** @param {import("node:child_process").ChildProcess} child @param {string} core */
-function keepOn(child, core) {
-  const { status, stderr } = spawnSync("taskset", ["-acp", core, String(child.pid)], { encoding: "utf8" });
-  if (status !== 0) throw new Error(`taskset: ${stderr}`);
-}
-
-/** One measurement of one client, in a new process. @param {string} client @param {string} url @param {string} measure @param {number} count */
-async function measureOnce(client, url, measure, count) {
-  const child = startClient(client, url);
-  // Between two short messages each side sleeps. To wake another core costs a virtual machine more than a
-  // quick client's whole work, and would hide it; a file keeps two cores awake.
-  const short = measure === "shell" || measure === "flight";
-  keepOn(server, CORES[0]);
-  keepOn(child, short ? CORES[0] : CORES[CORES.length - 1]);
-  child.send({ measure, count });
-  const { result } = await message(child);
-  child.disconnect();
-  await once(child, "exit");
-  return result;
-}
-
-/** The same by both, in turn. @param {Service} service @param {string} url @param {string} measure @param {number} count
+/** The same by all, in turn. @param {Service} service @param {"shell" | "flight" | "files" | "peak"} measure @param {number} count
  * @returns {Promise<Record<Side, any[]>>} */
-async function measureBoth(service, url, measure, count) {
+async function measureAll(service, measure, count) {
   /** @type {Record<Side, any[]>} */
-  const results = { ours: [], sdk: [] };
+  const results = { ours: [], sdk: [], curl: [] };
   for (let i = 0; i < ROUNDS; i++) {
-    results.ours.push(await measureOnce(`${service}/ours`, url, measure, count));
-    results.sdk.push(await measureOnce(`${service}/sdk`, url, measure, count));
+    results.ours.push(await measureClient(server, `${service}/ours`, measure, count));
+    results.sdk.push(await measureClient(server, `${service}/sdk`, measure, count));
+    if (measure !== "peak") results.curl.push(await measureProgram(server, curlProgram, measure, count, requests[service]));
   }
   return results;
 }
@@ -75,67 +38,96 @@ const whole = (/** @type {number} */ value) => value.toFixed(0);
 const share = (/** @type {number} */ ours, /** @type {number} */ sdk) => `${(ours / sdk).toPrecision(2)}x`;
 const faster = (/** @type {number} */ ours, /** @type {number} */ sdk) => `${(sdk / ours).toFixed(1)}x faster`;
 
-/** @param {string} figure @param {number} ours @param {number} sdk @param {(value: number) => string} show
+/** @param {string} figure @param {Record<Side, number> | Record<"ours" | "sdk", number>} values @param {(value: number) => string} show
  * @param {string} [bound] @param {(ours: number, sdk: number) => string} [compare] */
-function row(figure, ours, sdk, show, bound = "", compare = share) {
-  console.log(`| ${figure} | ${show(ours)} | ${show(sdk)} | ${compare(ours, sdk)} | ${bound} |`);
+function row(figure, values, show, bound = "", compare = share) {
+  const limit = "curl" in values ? `${show(values.curl)} | ${share(values.ours, values.curl)}` : " |";
+  const { ours, sdk } = values;
+  console.log(`| ${figure} | ${show(ours)} | ${show(sdk)} | ${compare(ours, sdk)} | ${limit} | ${bound} |`);
 }
 
-/** @param {Service} service @param {string} url @param {{ cpu: string, latency: string, rate: string }} bounds */
-async function commands(service, url, bounds) {
-  const results = await measureBoth(service, url, "shell", COMMANDS);
+/** The medians of all sides. @param {Record<Side, any[]>} results @param {(result: any) => number[]} pick
+ * @returns {Record<Side, number>} */
+function medians(results, pick) {
+  const { ours, sdk, curl } = results;
+  return { ours: median(ours.flatMap(pick)), sdk: median(sdk.flatMap(pick)), curl: median(curl.flatMap(pick)) };
+}
+
+/** @param {Service} service @param {{ cpu: string, latency: string, rate: string }} bounds */
+async function commands(service, bounds) {
+  const results = await measureAll(service, "shell", COMMANDS);
   for (const [state, words] of /** @type {const} */ ([["first", `first ${COMMANDS / 10} commands`], ["warm", "warm"]])) {
-    const pick = (/** @type {Side} */ side, /** @type {string} */ key) => median(results[side].map((result) => result[state][key]));
-    row(`\`shell("true")\`, ${words}: CPU of the client`, pick("ours", "cpu"), pick("sdk", "cpu"), us, bounds.cpu);
-    row(`\`shell("true")\`, ${words}: p50`, pick("ours", "p50"), pick("sdk", "p50"), us, bounds.latency);
-    row(`\`shell("true")\`, ${words}: p99`, pick("ours", "p99"), pick("sdk", "p99"), us);
+    const values = (/** @type {string} */ key) => medians(results, (result) => [result[state][key]]);
+    const cpu = state === "warm" ? `${bounds.cpu}, 2x of libcurl` : bounds.cpu;
+    row(`\`shell("true")\`, ${words}: CPU of the client`, values("cpu"), us, cpu);
+    row(`\`shell("true")\`, ${words}: p50`, values("p50"), us, bounds.latency);
+    row(`\`shell("true")\`, ${words}: p99`, values("p99"), us);
   }
-  const { ours, sdk } = await measureBoth(service, url, "flight", 4000);
-  row("commands per second, 64 in flight", median(ours), median(sdk), whole, bounds.rate);
+  const flight = await measureAll(service, "flight", 4000);
+  row("commands per second, 64 in flight", medians(flight, (rate) => [rate]), whole, bounds.rate);
 }
 
-/** @param {string} url */
-async function files(url) {
-  const times = await measureBoth("e2b", url, "files", 15);
-  const pick = (/** @type {Side} */ side, /** @type {string} */ key) => median(times[side].flatMap((result) => result[key]));
-  row("64 MiB file, read", pick("ours", "read"), pick("sdk", "read"), ms, "8x faster", faster);
-  row("64 MiB file, write", pick("ours", "write"), pick("sdk", "write"), ms, "8x faster", faster);
-  const peak = await measureBoth("e2b", url, "peak", 1);
+async function files() {
+  const times = await measureAll("e2b", "files", 15);
+  row("64 MiB file, read", medians(times, ({ read }) => read), ms, "8x faster, or 2x of libcurl", faster);
+  row("64 MiB file, write", medians(times, ({ write }) => write), ms, "8x faster, or 2x of libcurl", faster);
+  const { ours, sdk } = await measureAll("e2b", "peak", 1);
   const show = (/** @type {number} */ bytes) => `${mib(bytes)}, ${(bytes / FILE_BYTES).toFixed(2)}x the file`;
-  row("64 MiB file, read: RSS growth at most", median(peak.ours), median(peak.sdk), show, "2.2x the file");
-  const idle = await measureOnce("e2b/ours", url, "idle", SANDBOXES);
-  console.log(`| ${SANDBOXES} open idle sandboxes: RSS growth | ${mib(idle)} | | | 4 MiB |`);
+  row("64 MiB file, read: RSS growth at most", { ours: median(ours), sdk: median(sdk) }, show, "2.2x the file");
+  const idle = await measureClient(server, "e2b/ours", "idle", SANDBOXES);
+  console.log(`| ${SANDBOXES} open idle sandboxes: RSS growth | ${mib(idle)} | | | | | 4 MiB |`);
+}
+
+/** What a call costs with so many sandboxes open, beside one. @param {Service} service */
+async function open(service) {
+  /** @type {Record<number, any[]>} */
+  const results = {};
+  for (let i = 0; i < ROUNDS; i++) {
+    for (const count of OPEN) (results[count] ??= []).push(await measureClient(server, `${service}/ours`, "open", count));
+  }
+  console.log("\n| open sandboxes | CPU per call | p50 | CPU: ratio to one | bound |\n| --- | --- | --- | --- | --- |");
+  const cpu = (/** @type {number} */ count) => median(results[count].map((result) => result.cpu));
+  for (const count of OPEN) {
+    const p50 = median(results[count].map((result) => result.p50));
+    console.log(`| ${count} | ${us(cpu(count))} | ${us(p50)} | ${share(cpu(count), cpu(OPEN[0]))} | 1.3x |`);
+  }
 }
 
 /** @param {Service} service @param {string} [bound] */
 function weight(service, bound) {
   const times = importTimes({ ours: "../../lib/index.js", sdk: SDKS[service] }, 5);
-  row("import", times.ours, times.sdk, ms, bound);
+  row("import", { ours: times.ours, sdk: times.sdk }, ms, bound);
   const own = ownFootprint();
   const theirs = footprint(SDKS[service]);
-  row("packages installed", own.packages, theirs.packages, whole);
-  row("size installed", own.bytes, theirs.bytes, mib);
+  row("packages installed", { ours: own.packages, sdk: theirs.packages }, whole);
+  row("size installed", { ours: own.bytes, sdk: theirs.bytes }, mib);
 }
 
-/** @type {Record<Service, (url: string) => Promise<void>>} */
+/** @type {Record<Service, () => Promise<void>>} */
 const services = {
-  async e2b(url) {
-    await commands("e2b", url, { cpu: "0.10x", latency: "0.25x", rate: "6x" });
-    await files(url);
+  async e2b() {
+    await commands("e2b", { cpu: "0.09x", latency: "0.25x", rate: "6x" });
+    await files();
     weight("e2b");
+    await open("e2b");
   },
-  async daytona(url) {
-    await commands("daytona", url, { cpu: "0.15x", latency: "0.3x", rate: "5x" });
+  async daytona() {
+    await commands("daytona", { cpu: "0.15x", latency: "0.3x", rate: "5x" });
     weight("daytona", "0.025x");
   },
 };
 
-const [program, ...named] = process.argv.slice(2);
+const [program, curlProgram, ...named] = process.argv.slice(2);
 const wanted = /** @type {Service[]} */ (named.length > 0 ? named : Object.keys(services));
-const server = spawn(program, { stdio: ["pipe", "pipe", "inherit"] });
-const url = await address(server);
+const server = await startServer(program);
+const directory = mkdtempSync(path.join(os.tmpdir(), "cloudsandbox-bench-"));
+/** What ours sends for a command, for plain libcurl to send it again. @type {Record<Service, string>} */
+const requests = { e2b: path.join(directory, "e2b"), daytona: path.join(directory, "daytona") };
 for (const name of wanted) {
-  console.log(`\n| ${name} | ours | ${SDKS[name]} | ratio | bound |\n| --- | --- | --- | --- | --- |`);
-  await services[name](url);
+  writeFileSync(requests[name], await recordRequest(server, `${name}/ours`, CALLS[name]));
+  console.log(`\n| ${name} | ours | ${SDKS[name]} | ratio | libcurl in C | ours / libcurl | bound |`);
+  console.log("| --- | --- | --- | --- | --- | --- | --- |");
+  await services[name]();
 }
-server.stdin.end();
+server.process.stdin.end();
+rmSync(directory, { recursive: true });

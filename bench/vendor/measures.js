@@ -59,6 +59,12 @@ export const measures = {
     await client.close();
     return { first, warm };
   },
+  /** One command. */
+  async once(open) {
+    const client = await open();
+    await checked(client);
+    await client.close();
+  },
   /** Commands per second, 64 at a time. */
   async flight(open, count) {
     const client = await open();
@@ -99,6 +105,18 @@ export const measures = {
     if (got?.length !== FILE_BYTES) throw new Error(`unexpected length: ${got?.length}`);
     await client.close();
     return grown;
+  },
+  /** Microseconds of CPU and of time per command, asked in turn of so many open sandboxes. */
+  async open(open, count) {
+    /** @type {Client[]} */
+    const all = [];
+    await repeat(count, 16, async (i) => {
+      all[i] = await open();
+    });
+    let next = 0;
+    const result = await timed({ ...all[0], shell: () => all[next++ % count].shell() }, 4000);
+    await repeat(count, 16, (i) => all[i].close());
+    return result;
   },
   /** By how much resident memory has grown when many sandboxes are open and idle. */
   async idle(open, count) {

@@ -18,10 +18,11 @@
 #include <unistd.h>
 
 #define FILE_BYTES ((size_t)64 << 20)
-/* Behind it stands the tag of a command. */
-#define MARK "/.cloudsandbox-"
+/* Of hexadecimal digits: what marks a command. */
 #define TAG_LEN 32
 #define ZEROS "00000000000000000000000000000000"
+/* The name that a client gives its sandbox ends in such a tag, too. */
+#define NAME "\"name\":\"cloudsandbox-"
 #define E2B_ID "ibench0000000000000001"
 #define DAYTONA_ID "6a0b1c9e-0000-4000-8000-000000000001"
 
@@ -44,6 +45,7 @@ typedef struct reply {
   const char *method, *path;
   char *bytes;
   size_t len;
+  size_t name_at; /* where the tag of the sandbox's name belongs; 0: nowhere */
 } reply;
 
 static reply replies[16];
@@ -51,6 +53,8 @@ static size_t reply_count;
 /* Where the tag of a request belongs in the reply to it; 0: nowhere. */
 static size_t tag_places[2];
 static reply *ran, *plain_ran;
+/* The tag of the last sandbox. */
+static char named[] = ZEROS;
 
 static reply *add(const char *method, const char *path, const char *head, const char *body,
                   size_t len) {
@@ -104,7 +108,7 @@ static void add_stream(const char *path) {
 
 static void add_none(const char *method, const char *path) {
   static char none[] = "HTTP/1.1 204 No Content\r\n\r\n";
-  replies[reply_count++] = (reply){method, path, none, sizeof none - 1};
+  replies[reply_count++] = (reply){method, path, none, sizeof none - 1, 0};
 }
 
 static void make_e2b(void) {
@@ -124,27 +128,34 @@ static void make_e2b(void) {
 }
 
 #define DAYTONA_SANDBOX(state)                                                                     \
-  "{\"id\":\"" DAYTONA_ID "\",\"organizationId\":\"6a0b1c9e-0000-4000-8000-000000000002\","        \
-  "\"name\":\"bench\",\"user\":\"daytona\",\"env\":{},\"labels\":{},\"public\":false,"             \
+  "{\"id\":\"" DAYTONA_ID                                                                          \
+  "\",\"organizationId\":\"6a0b1c9e-0000-4000-8000-000000000002\"," NAME ZEROS                     \
+  "\",\"user\":\"daytona\",\"env\":{},\"labels\":{},\"public\":false,"                             \
   "\"networkBlockAll\":false,\"target\":\"us\",\"cpu\":1,\"gpu\":0,\"memory\":1,\"disk\":3,"       \
   "\"state\":\"" state "\",\"desiredState\":\"" state "\",\"daemonVersion\":\"v0.218.0\","         \
   "\"createdAt\":\"2026-01-01T00:00:00.000Z\",\"updatedAt\":\"2026-01-01T00:00:00.000Z\","         \
   "\"toolboxProxyUrl\":\"http://127.0.0.1:%d/toolbox\"}"
 
+static void add_named(const char *method, const char *path, const char *json) {
+  reply *r = add_json(method, path, "200 OK", json);
+  char *mark = memmem(r->bytes, r->len, NAME, strlen(NAME));
+  r->name_at = (size_t)(mark - r->bytes) + strlen(NAME);
+}
+
 static void make_daytona(int port) {
   char sandbox[1024];
   snprintf(sandbox, sizeof sandbox, DAYTONA_SANDBOX("started"), port);
-  add_json("POST", "/api/sandbox", "200 OK", sandbox);
-  add_json("GET", "/api/sandbox/" DAYTONA_ID, "200 OK", sandbox);
+  add_named("POST", "/api/sandbox", sandbox);
+  add_named("GET", "/api/sandbox/" DAYTONA_ID, sandbox);
   snprintf(sandbox, sizeof sandbox, DAYTONA_SANDBOX("destroyed"), port);
-  add_json("DELETE", "/api/sandbox/" DAYTONA_ID, "200 OK", sandbox);
+  add_named("DELETE", "/api/sandbox/" DAYTONA_ID, sandbox);
   add_json("GET", "/toolbox/" DAYTONA_ID "/work-dir", "200 OK", "{\"dir\":\"/home/daytona\"}");
   /* Our program prints a report that bears the request's tag; the vendor's client takes any text.
    */
   plain_ran = add_json("POST", "/toolbox/" DAYTONA_ID "/process/execute", "200 OK",
                        "{\"exitCode\":0,\"result\":\"\"}");
   ran = add_json("", "", "200 OK",
-                 "{\"exitCode\":0,\"result\":\"\\n" ZEROS " ran 0 1 0 0\\n\\n\\n\\n\\n" ZEROS
+                 "{\"exitCode\":0,\"result\":\"\\n" ZEROS " ran 0 1 0 0 0 0 0\\n\\n\\n\\n\\n" ZEROS
                  " end\\n\"}");
   char *first = memmem(ran->bytes, ran->len, ZEROS, TAG_LEN);
   char *last =
@@ -165,7 +176,7 @@ typedef struct connection {
   size_t body_at; /* where in `text` the body begins; 0: its head is not complete */
   const char *out;
   size_t out_len;
-  char filled[512];
+  char filled[1024];
 } connection;
 
 static const reply *find(const char *head) {
@@ -189,15 +200,41 @@ static const char *field(const char *head, const char *name) {
   return NULL;
 }
 
+/* What stands behind a word in the body of the request. */
+static const char *said(const connection *c, const char *word) {
+  const char *mark = memmem(c->text + c->body_at, c->text_len - c->body_at, word, strlen(word));
+  bool whole = mark != NULL && mark + strlen(word) + TAG_LEN <= c->text + c->text_len;
+  return whole ? mark + strlen(word) : NULL;
+}
+
+/* The first tag that stands alone in the body of the request. */
+static const char *find_tag(const connection *c) {
+  size_t run = 0;
+  for (size_t i = c->body_at; i <= c->text_len; i++) {
+    bool digit = i < c->text_len && strchr("0123456789abcdef", c->text[i]) != NULL;
+    if (!digit && run == TAG_LEN)
+      return c->text + i - run;
+    run = digit ? run + 1 : 0;
+  }
+  return NULL;
+}
+
 static void answer(connection *c) {
   c->out = c->reply->bytes;
   c->out_len = c->reply->len;
-  if (c->reply == plain_ran) {
-    const char *mark = memmem(c->text + c->body_at, c->text_len - c->body_at, MARK, strlen(MARK));
+  if (c->reply->name_at > 0 && c->out_len <= sizeof c->filled) {
+    const char *tag = said(c, NAME);
+    if (tag != NULL)
+      memcpy(named, tag, TAG_LEN);
+    memcpy(c->filled, c->out, c->out_len);
+    memcpy(c->filled + c->reply->name_at, named, TAG_LEN);
+    c->out = c->filled;
+  } else if (c->reply == plain_ran) {
+    const char *mark = find_tag(c);
     if (mark != NULL) {
       memcpy(c->filled, ran->bytes, ran->len);
       for (size_t i = 0; i < 2; i++)
-        memcpy(c->filled + tag_places[i], mark + strlen(MARK), TAG_LEN);
+        memcpy(c->filled + tag_places[i], mark, TAG_LEN);
       c->out = c->filled;
       c->out_len = ran->len;
     }
