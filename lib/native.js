@@ -42,6 +42,7 @@ const { fileURLToPath } = process.getBuiltinModule("node:url");
  * @property {string | undefined} [shell]
  * @property {boolean | undefined} [endBackground]
  */
+/** @typedef {{ names: string, sizes: Float64Array }} NativeListing each name ends with U+0000 */
 /** @typedef {(stream: 0 | 1, bytes: Buffer) => void} NativeListener */
 /**
  * @typedef {object} NativeHandle
@@ -49,7 +50,7 @@ const { fileURLToPath } = process.getBuiltinModule("node:url");
  * @property {(id: number, spec: NativeSpec, onOutput?: NativeListener) => Promise<NativeResult>} exec
  * @property {(id: number, path: string, bytes: Uint8Array) => Promise<void>} write
  * @property {(id: number, path: string, maxBytes: number) => Promise<Buffer | null>} read
- * @property {(id: number, maxEntries: number) => Promise<{ path: string, size: number }[]>} list
+ * @property {(id: number, maxEntries: number) => Promise<NativeListing>} list
  * @property {(id: number, what: "lifetime" | "pause" | "resume", seconds: number) => Promise<void>} control
  * @property {(graceMs: number) => Promise<void>} close
  * @property {(id: number) => void} cancel

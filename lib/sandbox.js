@@ -15,7 +15,7 @@ import {
 const { AsyncResource } = process.getBuiltinModule("node:async_hooks");
 const { constants } = process.getBuiltinModule("node:buffer");
 
-/** @import { NativeHandle, NativeKept, NativeListener, NativeResult, NativeSpec } from "./native.js" */
+/** @import { NativeHandle, NativeKept, NativeListener, NativeListing, NativeResult, NativeSpec } from "./native.js" */
 /** @import { CloudSandbox, ExecResult, ExecShownResult, FileEncoding, SandboxCallOptions } from "../types/index.js" */
 /** @import { SandboxCapabilities, SandboxCloseOptions, SandboxLanguage, SandboxReadOptions, SandboxRunOptions, SandboxRunResult } from "../types/index.js" */
 
@@ -38,6 +38,8 @@ const MAX_READ_BYTES = 2 ** 31;
 /** Bytes that fit into one string: as UTF-8, and as base64, which has four characters for three. */
 const MAX_TEXT_BYTES = constants.MAX_STRING_LENGTH;
 const MAX_BASE64_BYTES = Math.floor(constants.MAX_STRING_LENGTH / 4) * 3;
+/** Entries of a listing that are made in one turn of the event loop: some milliseconds' worth. */
+const ENTRIES_PER_TURN = 10_000;
 /** How to get at a file that has more bytes than are allowed; and at one that no string can hold. */
 export const LARGER_FILE = "; pass a larger `maxBytes`, or read a part of it with a command such as `head -c 20000`";
 const LARGER_TEXT = "; call readBytes(), or read a part of it with a command such as `head -c 20000`";
@@ -340,7 +342,7 @@ export class NativeSandbox {
     const site = siteOf(this, NativeSandbox.prototype.listFiles);
     const { maxEntries = 10000, signal } = checkNames(options, LIST_OPTIONS, "listFiles");
     checkInteger(maxEntries, "maxEntries", 1, 1000000);
-    return this.#call(site, checkSignal(signal), (id) => this.#handle.list(id, maxEntries));
+    return entriesOf(await this.#call(site, checkSignal(signal), (id) => this.#handle.list(id, maxEntries)));
   }
 
   /**
@@ -807,6 +809,22 @@ function textOf({ bytes, dropped, tailAt }) {
   const head = DECODER.decode(bytes.subarray(0, tailAt));
   const tail = DECODER.decode(bytes.subarray(tailAt));
   return `${head}${head === "" || head.endsWith("\n") ? "" : "\n"}[${dropped} bytes left out]\n${tail}`;
+}
+
+/**
+ * A listing's entries; of a long one a part at a time, so that the host's event loop goes on.
+ *
+ * @param {NativeListing} listing
+ */
+async function entriesOf({ names, sizes }) {
+  const entries = [];
+  for (let at = 0; at < names.length; ) {
+    const end = names.indexOf("\0", at);
+    entries.push({ path: names.slice(at, end), size: sizes[entries.length] });
+    at = end + 1;
+    if (entries.length % ENTRIES_PER_TURN === 0) await new Promise((resolve) => setImmediate(resolve));
+  }
+  return entries;
 }
 
 /**

@@ -25,7 +25,7 @@ const path = process.getBuiltinModule("node:path");
 
 const SNAPSHOT_FILES = 1000;
 /** What is gone through to find them when some are left out. */
-const SNAPSHOT_LISTED = 500_000;
+const SNAPSHOT_LISTED = 200_000;
 const SNAPSHOT_BYTES = 16 * 1024 * 1024;
 const CLONE_SECONDS = 30;
 /** Bounds of a call; the first is what a 32-bit timer of milliseconds can count. */
@@ -492,12 +492,21 @@ function closedError() {
  * @param {string[]} patterns
  */
 function excluder(patterns) {
-  const matchers = patterns.map((pattern) => {
-    const plain = pattern.replace(/^\.\//, "").replace(/\/+$/, "");
-    const words = plain.split("*").map((part) => part.replace(/[\\^$.|?+()[\]{}]/g, "\\$&"));
-    return new RegExp(`^${plain.includes("/") ? "" : "(.*/)?"}${words.join("[^/]*")}(/|$)`, "s");
-  });
+  const plain = patterns.map((pattern) => pattern.replace(/^\.\//, "").replace(/\/+$/, ""));
+  const [paths, names] = [plain.filter((it) => it.includes("/")), plain.filter((it) => !it.includes("/"))];
+  const matchers = [
+    ...(names.length > 0 ? [new RegExp(`(?:^|/)(?:${names.map(asExpression).join("|")})(?:/|$)`)] : []),
+    ...(paths.length > 0 ? [new RegExp(`^(?:${paths.map(asExpression).join("|")})(?:/|$)`)] : []),
+  ];
   return (/** @type {string} */ file) => matchers.some((matcher) => matcher.test(file));
+}
+
+/** @param {string} pattern */
+function asExpression(pattern) {
+  return pattern
+    .split("*")
+    .map((part) => part.replace(/[\\^$.|?+()[\]{}]/g, "\\$&"))
+    .join("[^/]*");
 }
 
 function snapshotTooLarge() {

@@ -22,6 +22,8 @@ namespace {
 /* More items than any command line takes; keeps a wrong length from filling the memory. */
 constexpr uint32_t kMaxItems = 1u << 20;
 constexpr double kMaxSafeInteger = 9007199254740991.0;
+/* Half of what one string of JavaScript can hold. */
+constexpr size_t kMaxNames = size_t{1} << 28;
 constexpr size_t kTakenFrom = 64 * 1024; /* less is copied faster than it is tracked */
 
 /* `out` is left empty when the property is undefined. */
@@ -389,25 +391,46 @@ napi_value MakeExecResult(napi_env env, const sbx_exec_result &result) {
   return maker.Done();
 }
 
-napi_value MakeEntries(napi_env env, const sbx_entry *entries, size_t count) {
-  napi_value array = nullptr;
-  if (napi_create_array_with_length(env, count, &array) != napi_ok)
+/* All names in one string, for an object per file costs the loop ten times as much here as in
+ * JavaScript, which can also do a part at a time. */
+static napi_value MakeNames(napi_env env, const sbx_entry *entries, size_t count) {
+  size_t total = 0;
+  for (size_t i = 0; i < count; i++)
+    total += strlen(entries[i].path) + 1;
+  napi_value names = nullptr;
+  char *text = total <= kMaxNames ? static_cast<char *>(sbx_malloc(total + 1)) : nullptr;
+  if (text == nullptr) {
+    napi_throw_range_error(env, nullptr, "cloudsandbox: no memory for the names of so many files");
     return nullptr;
-  for (size_t i = 0; i < count; i++) {
-    napi_handle_scope scope = nullptr;
-    if (napi_open_handle_scope(env, &scope) != napi_ok)
-      return nullptr;
-    ObjectMaker maker(env);
-    maker.SetText("path", entries[i].path);
-    maker.SetNumber("size", static_cast<double>(entries[i].size));
-    napi_value entry = maker.Done();
-    bool ok = entry != nullptr &&
-              napi_set_element(env, array, static_cast<uint32_t>(i), entry) == napi_ok;
-    napi_close_handle_scope(env, scope);
-    if (!ok)
-      return nullptr;
   }
-  return array;
+  char *at = text;
+  for (size_t i = 0; i < count; i++) {
+    size_t size = strlen(entries[i].path) + 1;
+    memcpy(at, entries[i].path, size);
+    at += size;
+  }
+  napi_create_string_utf8(env, text, total, &names);
+  sbx_free(text);
+  return names;
+}
+
+static napi_value MakeSizes(napi_env env, const sbx_entry *entries, size_t count) {
+  void *data = nullptr;
+  napi_value buffer = nullptr, sizes = nullptr;
+  if (napi_create_arraybuffer(env, count * sizeof(double), &data, &buffer) != napi_ok)
+    return nullptr;
+  auto *numbers = static_cast<double *>(data);
+  for (size_t i = 0; i < count; i++)
+    numbers[i] = static_cast<double>(entries[i].size);
+  napi_create_typedarray(env, napi_float64_array, count, buffer, 0, &sizes);
+  return sizes;
+}
+
+napi_value MakeEntries(napi_env env, const sbx_entry *entries, size_t count) {
+  ObjectMaker maker(env);
+  maker.Set("names", MakeNames(env, entries, count));
+  maker.Set("sizes", MakeSizes(env, entries, count));
+  return maker.Done();
 }
 
 napi_value TakeException(napi_env env) {

@@ -613,6 +613,23 @@ describe("life", { concurrency: 4 }, () => {
     assert.equal((await running).output, "done\n");
   });
 
+  test("C186 a long listing leaves the event loop to others", async (t) => {
+    const sandbox = open(t);
+    await sandbox.shell("for d in $(seq 60); do mkdir -p $d; (cd $d; touch $(seq 500)); done", { timeoutSeconds: 300 });
+    let turns = 0;
+    const count = () => {
+      turns += 1;
+      timer = setImmediate(count);
+    };
+    let timer = setImmediate(count);
+    const entries = await sandbox.listFiles({ maxEntries: 1_000_000 });
+    clearImmediate(timer);
+    assert.equal(entries.length, 30_000);
+    assert.ok(turns >= 3, `${turns} turns of the loop`);
+    assert.deepEqual(new Set(entries.map(({ path }) => path)).size, 30_000);
+    assert.deepEqual(entries.find(({ path }) => path === "60/500"), { path: "60/500", size: 0 });
+  });
+
   test("starts and first calls share one sandbox", async (t) => {
     const sandbox = open(t);
     const calls = await Promise.all([
