@@ -98,7 +98,9 @@ async function e2b(name, tls) {
       listsFiles: true,
       onThisMachine: false,
       refusesControlCharacters: false,
-      knowsHome: false,
+      knowsHome: true,
+      background: true,
+      choosesShell: true,
       replacesFilesAtOnce: false,
     },
     world(t) {

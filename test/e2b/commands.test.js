@@ -41,7 +41,7 @@ describe("the start request", { concurrency: 8 }, () => {
     const { process: config, stdin } = messageOf(entry);
     assert.equal(stdin, false);
     assert.equal(config.cmd, "/bin/sh");
-    assert.deepEqual(config.args.slice(-4), ["/bin/sh", "-c", "--", "echo 'x'"]);
+    assert.deepEqual(config.args.slice(-4), ["A B", "shell", "", "echo 'x'"]);
     assert.equal(config.cwd, "./sub");
     assert.deepEqual([config.envs.A, config.envs.B], ["1", "b\n'"]);
     assert.equal(entry.headers["connect-timeout-ms"], "7500");
@@ -128,6 +128,19 @@ describe("the end of a tree", { concurrency: 8 }, () => {
     assert.deepEqual(tracked.alive(), []);
     assert.deepEqual(processesOf(`sleep ${odd}`), []);
   });
+
+  for (const command of ["sudo setsid sleep $N & sleep 60", "env -i setsid sleep $N & sleep 60"]) {
+    test(`C194 ${command}: nothing lives, or it is not said to be gone`, async (t) => {
+      const { make } = await open(t);
+      const odd = String(300 + Math.random());
+      const tracked = mark();
+      // Where there is no sudo, something else that clears the environment.
+      const line = `sudo() { env -i "$@"; }; ${command.replace("$N", odd)}`;
+      const result = await make().exec({ command: line, env: tracked.env, timeoutSeconds: 1 });
+      assert.equal(result.status, "timedOut");
+      if (result.termination === "confirmed") assert.deepEqual([processesOf(`sleep ${odd}`), tracked.alive()], [[], []]);
+    });
+  }
 
   test("so does a cancel, and what was written until then is there", async (t) => {
     const { make } = await open(t);
@@ -228,19 +241,18 @@ describe("input and long text", { concurrency: 4 }, () => {
     const filler = `: ${"x".repeat(120_000)}\n`;
     const { output, exitCode } = await sandbox.shell(`${filler}nosuchcmd_zz\nls /proc/self/fd; exit 6`);
     assert.equal(exitCode, 6);
-    assert.match(output, /\b2: .*nosuchcmd_zz: not found/);
+    assert.match(output, /line 2: nosuchcmd_zz: command not found/);
     assert.ok(!/^9$/m.test(output), "the descriptor of the script is closed");
     assert.deepEqual(uploads(engine).map(existsSync), [false]);
   });
 
-  test("long code in both languages; with input it is refused in words", async (t) => {
+  test("C167 long code in both languages, also with input", async (t) => {
     const { make } = await open(t);
     const sandbox = make();
     const filler = "x".repeat(150_000);
     assert.equal((await sandbox.run(`s = '${filler}'\nimport sys\nprint(len(s), sys.stdin.read())`)).output, "150000 \n");
     assert.equal((await sandbox.run(`const s = '${filler}';\nconsole.log(s.length)`, { language: "node" })).output, "150000\n");
-    const error = await rejection(sandbox.exec({ code: `'${filler}'`, stdin: "x" }));
-    assert.equal(error.code, "ERR_SANDBOX_TOO_LARGE");
+    assert.equal((await sandbox.exec({ code: `s = '${filler}'\nprint(len(s), input())`, stdin: "x" })).stdout, "150000 x\n");
     assert.equal((await sandbox.exec({ code: "print(input())", stdin: "given\n" })).stdout, "given\n");
   });
 
@@ -317,5 +329,52 @@ describe("a context without an interpreter", () => {
     assert.equal(engine.count(START), 0);
     assert.equal((await rejection(sandbox.exec({ command: "true", context: "a" }))).code, "ERR_SANDBOX_INVALID_ARG");
     assert.equal((await rejection(sandbox.run("1", { language: "shell", context: "a" }))).code, "ERR_SANDBOX_INVALID_ARG");
+  });
+});
+
+describe("shells", { concurrency: 8 }, () => {
+  test("C161 a login bash, whose profile does not change what the call says", async (t) => {
+    const { make } = await open(t);
+    const sandbox = make();
+    await sandbox.writeFile(".bash_profile", "export A=profile B=profile PATH=/usr/bin:/bin; greet() { echo no; }\n");
+    await sandbox.writeFile(".bash_logout", "echo logout\n");
+    const { stdout } = await sandbox.exec({ command: 'echo "$A $B $#"; set | grep -c "^_cs_"; exit 0', env: { A: "the call's \n$(x)" } });
+    assert.equal(stdout, "the call's \n$(x) profile 0\n0\n");
+    assert.equal((await sandbox.exec({ command: "echo $A", shell: "bash" })).stdout, "\n");
+    assert.equal((await sandbox.exec({ command: "-x; echo on" })).stdout, "on\n");
+  });
+
+  test("C161 a shell that is not there: INVALID_ARG, and nothing ran", async (t) => {
+    const { make } = await open(t);
+    const error = await rejection(make().exec({ command: "true", shell: "/no/such" }));
+    assert.deepEqual([error.code, error.mayHaveRun], ["ERR_SANDBOX_INVALID_ARG", false]);
+    assert.match(error.message, /no shell \/no\/such/);
+  });
+
+  test("C167 C169 code is a file beside the user's, of which nothing is listed or left", async (t) => {
+    const { make } = await open(t);
+    const sandbox = make();
+    await sandbox.writeFile("sub/near.py", "v = 1");
+    const code = "import os, near\nprint(os.path.dirname(__file__) == os.getcwd(), near.v)";
+    assert.equal((await sandbox.exec({ code, cwd: "sub" })).stdout, "True 1\n");
+    const node = "console.log(require.main === module, __dirname === process.cwd())";
+    assert.equal((await sandbox.exec({ code: node, language: "node", cwd: "sub" })).stdout, "true true\n");
+    const late = sandbox.exec({ code: "import time; print(flush=True); time.sleep(99)", cwd: "sub", timeoutSeconds: 1 });
+    await eventually("the file", async () => (await sandbox.shell("ls -A sub")).output.includes(".cloudsandbox-"));
+    const names = (await sandbox.listFiles()).map((entry) => entry.path).filter((path) => path.startsWith("sub/"));
+    assert.deepEqual(names.filter((path) => !path.includes("__pycache__")), ["sub/near.py"]);
+    assert.equal((await late).status, "timedOut");
+    assert.doesNotMatch((await sandbox.shell("ls -A sub")).output, /cloudsandbox/);
+  });
+
+  test("C204 a variable of 140,000 bytes: TOO_LARGE before the wire", async (t) => {
+    const { engine, make } = await open(t);
+    const sandbox = make();
+    await sandbox.start();
+    const error = await rejection(sandbox.exec({ command: "true", env: { A: "x".repeat(140_000) } }));
+    assert.deepEqual([error.code, error.retryable, error.mayHaveRun], ["ERR_SANDBOX_TOO_LARGE", false, false]);
+    assert.equal(engine.count(START), 0);
+    const longest = await sandbox.exec({ command: "echo ${#A}", env: { A: "x".repeat(128 * 1024 - 9) } });
+    assert.equal(longest.stdout, "131063\n");
   });
 });

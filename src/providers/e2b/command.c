@@ -1,13 +1,10 @@
 /* command.c - the request that starts a command, and the line that says that it has ended.
  *
- * A command does not run as the service's own child but under a small wrapper, a script for /bin/sh
- * that is always the same; what differs comes to it as arguments. It gives the command
- *   - a session of its own, so that a signal can reach all of its processes;
- *   - standard input from a file or from nowhere;
- *   - one pipe for both streams when they are to be joined, so that their order is exact;
- * and when the command has ended, it writes a line to both pipes. The service itself tells the end
- * only when both pipes are closed, for which a process in the background may let it wait for ever.
- * All processes of a command are marked by a variable in their environment.
+ * A command does not run as the service's own child but under one of the runner's programs, which
+ * is always the same; what differs comes to it as arguments. When the command has ended, it writes
+ * a line to both outputs. The service itself tells the end only when both are closed, for which a
+ * process in the background may let it wait for ever. All processes of a command are marked by a
+ * variable in their environment.
  *
  * Invariant: text of the user is never put into text that a shell reads. */
 #include "providers/e2b/command.h"
@@ -16,6 +13,7 @@
 #include "core/enc.h"
 #include "core/err.h"
 #include "providers/e2b/session.h"
+#include "providers/remote/runner/text.h"
 
 #include <stdio.h>
 #include <string.h>
@@ -23,48 +21,10 @@
 #define MARK "CLOUDSANDBOX_CALL"
 
 enum {
-  MAX_ARGUMENT = 100 * 1024, /* the kernel refuses one of 128 KiB */
+  MAX_ARGUMENT = 100 * 1024,     /* the kernel refuses one of 128 KiB */
+  MAX_VARIABLE = 128 * 1024 - 8, /* with its name; the program holds it under a longer one, too */
   MAX_REQUEST = 64 * 1024 * 1024
 };
-
-/* $1 whether to join the streams, $2 file with the standard input, $3 file with a long script, or
- * nothing for each; then the command. The files are ours to remove. Messages of this shell itself
- * are nobody's business; its own failures are exit code 126. It sets no variable: one of the same
- * name that the user has exported would reach the command with our value. */
-static const char wrapper[] = "exec 3>&2 2>/dev/null\n"
-                              "if [ \"$3\" ]; then exec 9<\"$3\" || exit 126; fi\n"
-                              "exec <\"${2:-/dev/null}\" || exit 126\n"
-                              "[ \"$2$3\" ] && rm -f \"$2\" \"$3\"\n"
-                              "(\n"
-                              "  if [ \"$1\" ]; then exec 2>&1; else exec 2>&3; fi\n"
-                              "  exec 3>&-\n"
-                              "  shift 3\n"
-                              "  command -v setsid >/dev/null 2>&1 && exec setsid \"$@\"\n"
-                              "  exec \"$@\"\n"
-                              ")\n"
-                              "set -- \"$?\"\n"
-                              "printf '\\036%s %d\\n' \"$" MARK "\" \"$1\" >&3\n"
-                              "printf '\\036%s %d\\n' \"$" MARK "\" \"$1\"\n"
-                              "exit \"$1\"\n";
-
-/* $1 the mark of the processes to kill. Everything marked is killed with its process group, which
- * may hold processes that have cleared their environment; again, until nothing is found. Its
- * variables have names that no sandbox exports: an exported list of many files would be too long
- * for grep's environment. */
-static const char killer[] =
-    "command -v grep >/dev/null || exit 2\n"
-    "_cs_n=0\n"
-    "while _cs_found=$(grep -lF \"" MARK "=$1\" /proc/[0-9]*/environ 2>/dev/null)\n"
-    "  [ \"$_cs_found\" ]; do\n"
-    "  _cs_n=$((_cs_n + 1))\n"
-    "  [ $_cs_n -gt 60 ] && exit 1\n"
-    "  [ $_cs_n -gt 5 ] && sleep 0.05\n"
-    "  for _cs_file in $_cs_found; do\n"
-    "    _cs_pid=${_cs_file#/proc/} _cs_pid=${_cs_pid%/environ}\n"
-    "    kill -s KILL -- \"-$_cs_pid\" \"$_cs_pid\"\n"
-    "  done 2>/dev/null\n"
-    "done\n"
-    "exit 0\n";
 
 /* ---- the line ------------------------------------------------------------------------------- */
 
@@ -137,8 +97,8 @@ static void put_name(sbx_json_out *out, const char *name) {
   sbx_json_put_name(out, sbx_slice_str(name));
 }
 
-/* Opens the request up to the arguments of `script`. */
-static void begin(sbx_json_out *out, sbx_buf *buf, const char *script) {
+/* Opens the request up to the arguments of `program`. */
+static void begin(sbx_json_out *out, sbx_buf *buf, sbx_runner_program program) {
   sbx_buf_init(buf, MAX_REQUEST);
   sbx_json_out_init(out, buf);
   sbx_json_begin_object(out);
@@ -149,7 +109,7 @@ static void begin(sbx_json_out *out, sbx_buf *buf, const char *script) {
   put_name(out, "args");
   sbx_json_begin_array(out);
   put_str(out, "-c");
-  put_str(out, script);
+  sbx_json_put_string(out, sbx_runner_text(program));
   put_str(out, "cloudsandbox");
 }
 
@@ -168,65 +128,33 @@ static void set_upload(sbx__e2b_upload *upload, const char *token, const char *w
   upload->bytes = bytes;
 }
 
-/* Code too long for an argument comes on stdin, unless stdin is wanted for something else. */
-static int choose_uploads(sbx__e2b_command *command, const sbx_exec_spec *spec, const char *token,
-                          sbx_err *err) {
-  bool is_long = spec->text.len > MAX_ARGUMENT;
-  if (spec->kind == SBX_EXEC_CODE && is_long && spec->stdin_bytes.len > 0)
-    return sbx_err_set(err, SBX_ETOOBIG,
-                       "code of more than %d bytes cannot be run together with stdin; write the "
-                       "code to a file and run that",
-                       MAX_ARGUMENT);
-  if (spec->kind == SBX_EXEC_CODE && is_long)
-    set_upload(&command->uploads[0], token, "in", "", spec->text);
-  else if (spec->stdin_bytes.len > 0)
-    set_upload(&command->uploads[0], token, "in", "", spec->stdin_bytes);
+static void choose_uploads(sbx__e2b_command *command, const sbx_exec_spec *spec,
+                           const char *token) {
   /* The script closes the descriptor that it came on, in its first line: line numbers hold. */
-  if (spec->kind == SBX_EXEC_SHELL && is_long)
-    set_upload(&command->uploads[1], token, "sh", "exec 9<&-; ", spec->text);
-  return SBX_OK;
+  const char *prefix = spec->kind == SBX_EXEC_SHELL ? "exec 9<&-; " : "";
+  if (spec->stdin_bytes.len > 0)
+    set_upload(&command->uploads[0], token, "in", "", spec->stdin_bytes);
+  if (spec->kind != SBX_EXEC_ARGV && spec->text.len > MAX_ARGUMENT)
+    set_upload(&command->uploads[1], token, "text", prefix, spec->text);
 }
 
-static void put_code(sbx_json_out *out, const sbx_exec_spec *spec) {
-  bool python = spec->language == SBX_LANG_PYTHON;
-  put_str(out, python ? "python3" : "node");
-  if (python)
-    put_str(out, "-u"); /* else a limit loses what was printed, and streams their order */
-  if (spec->text.len > MAX_ARGUMENT) {
-    put_str(out, "-");
-    return;
-  }
-  /* Node takes no separate argument that begins with a '-'. */
-  sbx_buf joined;
-  sbx_buf_init(&joined, MAX_ARGUMENT + 16);
-  if (python) {
-    put_str(out, "-c");
-  } else {
-    sbx_buf_append_str(&joined, "--eval=");
-  }
-  sbx_buf_append_slice(&joined, spec->text);
-  if (joined.error != SBX_OK)
-    out->buf->error = joined.error;
-  sbx_json_put_string(out, sbx_buf_slice(&joined));
-  sbx_buf_deinit(&joined);
+static void put_text(sbx_json_out *out, const sbx_exec_spec *spec) {
+  sbx_json_put_string(out, spec->text.len > MAX_ARGUMENT ? sbx_slice_str("") : spec->text);
 }
 
 static void put_program(sbx_json_out *out, const sbx_exec_spec *spec) {
   switch (spec->kind) {
   case SBX_EXEC_SHELL:
-    put_str(out, "/bin/sh");
-    put_str(out, "-c");
-    if (spec->text.len > MAX_ARGUMENT) {
-      put_str(out, ". /dev/fd/9");
-      break;
-    }
-    put_str(out, "--"); /* the text may begin with a '-' */
-    sbx_json_put_string(out, spec->text);
+    put_str(out, "shell");
+    sbx_json_put_string(out, spec->shell);
+    put_text(out, spec);
     break;
   case SBX_EXEC_CODE:
-    put_code(out, spec);
+    put_str(out, spec->language == SBX_LANG_PYTHON ? "python" : "node");
+    put_text(out, spec);
     break;
   case SBX_EXEC_ARGV:
+    put_str(out, "argv");
     for (size_t i = 0; i < spec->argc; i++)
       sbx_json_put_string(out, spec->argv[i]);
     break;
@@ -240,6 +168,22 @@ static bool is_set_again(const sbx_exec_spec *spec, size_t i) {
   for (size_t k = i + 1; k < spec->env_count; k++)
     again = again || sbx_slice_eq(name, spec->env[k].name);
   return again;
+}
+
+/* Of the variables, with blanks between. */
+static void put_names(sbx_json_out *out, const sbx_exec_spec *spec) {
+  sbx_buf names;
+  sbx_buf_init(&names, MAX_REQUEST);
+  for (size_t i = 0; spec->kind == SBX_EXEC_SHELL && i < spec->env_count; i++) {
+    if (is_set_again(spec, i))
+      continue;
+    sbx_buf_append_str(&names, names.len > 0 ? " " : "");
+    sbx_buf_append_slice(&names, spec->env[i].name);
+  }
+  if (names.error != SBX_OK)
+    out->buf->error = names.error;
+  sbx_json_put_string(out, sbx_buf_slice(&names));
+  sbx_buf_deinit(&names);
 }
 
 static void put_env(sbx_json_out *out, const sbx_exec_spec *spec, const char *token) {
@@ -279,10 +223,7 @@ static bool is_text(const sbx_exec_spec *spec) {
   return ok;
 }
 
-int sbx__e2b_command_make(sbx__e2b_command *command, const sbx_exec_spec *spec, const char *token,
-                          sbx_err *err) {
-  sbx_json_out out;
-  *command = (sbx__e2b_command){0};
+static int check(const sbx_exec_spec *spec, sbx_err *err) {
   if (spec->context.len > 0)
     return sbx_err_set(err, SBX_EUNSUPPORTED,
                        "this sandbox has no interpreter, so there are no contexts; use a template "
@@ -291,13 +232,30 @@ int sbx__e2b_command_make(sbx__e2b_command *command, const sbx_exec_spec *spec, 
     return sbx_err_set(err, SBX_EINVAL,
                        "a command, its arguments, its directory and its variables must be UTF-8; "
                        "pass other bytes through stdin or a file");
-  int rc = choose_uploads(command, spec, token, err);
+  for (size_t i = 0; i < spec->env_count; i++) {
+    if (spec->env[i].name.len + spec->env[i].value.len <= MAX_VARIABLE)
+      continue;
+    sbx_err_set(err, SBX_ETOOBIG, "the variable ");
+    sbx_err_append_remote(err, spec->env[i].name);
+    sbx_err_append(err, " is longer than a process can be given (128 KiB); pass it in a file");
+    return SBX_ETOOBIG;
+  }
+  return SBX_OK;
+}
+
+int sbx__e2b_command_make(sbx__e2b_command *command, const sbx_exec_spec *spec, const char *token,
+                          sbx_err *err) {
+  sbx_json_out out;
+  *command = (sbx__e2b_command){0};
+  int rc = check(spec, err);
   if (rc != SBX_OK)
     return rc;
-  begin(&out, &command->request, wrapper);
-  put_str(&out, spec->merge_streams ? "1" : "");
+  choose_uploads(command, spec, token);
+  begin(&out, &command->request, SBX_RUNNER_WRAP);
+  put_str(&out, spec->merge_streams ? "j" : "");
   put_str(&out, command->uploads[0].path);
   put_str(&out, command->uploads[1].path);
+  put_names(&out, spec);
   put_program(&out, spec);
   sbx_json_end_array(&out);
   put_env(&out, spec, token);
@@ -312,16 +270,30 @@ int sbx__e2b_command_make(sbx__e2b_command *command, const sbx_exec_spec *spec, 
                          : NULL);
 }
 
+/* The program puts code into this file, and takes it away unless it is killed. */
+int sbx__e2b_command_main(sbx_buf *path, const sbx_exec_spec *spec, const char *token) {
+  if (spec->kind != SBX_EXEC_CODE)
+    return SBX_OK;
+  sbx__e2b_append_path(path, spec->cwd);
+  return sbx_buf_appendf(path, "/" SBX__E2B_OURS "%s.%s", token,
+                         spec->language == SBX_LANG_PYTHON ? "py" : "js");
+}
+
 void sbx__e2b_command_free(sbx__e2b_command *command) {
   if (command->request.ptr != NULL)
     sbx_wipe(command->request.ptr, command->request.len); /* variables may be secrets */
   sbx_buf_deinit(&command->request);
 }
 
-int sbx__e2b_command_killer(sbx_buf *request, const char *token) {
+int sbx__e2b_command_killer(sbx_buf *request, const char *token, int64_t pid) {
   sbx_json_out out;
-  begin(&out, request, killer);
-  put_str(&out, token);
+  char mark[sizeof MARK + 1 + SBX__E2B_TOKEN_LEN], root[32] = "";
+  snprintf(mark, sizeof mark, MARK "=%s", token);
+  if (pid > 0)
+    snprintf(root, sizeof root, "%lld:", (long long)pid);
+  begin(&out, request, SBX_RUNNER_KILL);
+  put_str(&out, mark);
+  put_str(&out, root);
   sbx_json_end_array(&out);
   put_name(&out, "cwd");
   put_str(&out, "/");

@@ -5,6 +5,9 @@
 #include "providers/e2b/config.h"
 #include "providers/e2b/files.h"
 
+/* What the trailer tells when the command was not started: there is no such shell. */
+enum { SBX__E2B_NO_SHELL = 999 };
+
 /* Finds, at any split, the line by which our wrapper says that the command has ended, and takes it
  * out of the stream: RS, the token, a blank, the exit code, LF. */
 typedef struct sbx__e2b_trailer {
@@ -32,7 +35,10 @@ typedef struct sbx__e2b_command {
 int sbx__e2b_command_make(sbx__e2b_command *command, const sbx_exec_spec *spec, const char *token,
                           sbx_err *err);
 void sbx__e2b_command_free(sbx__e2b_command *command);
-/* The start request of the command that ends all processes marked with `token`. */
-int sbx__e2b_command_killer(sbx_buf *request, const char *token);
+/* Appends the path of the file that the command's code stands in, if it is code. */
+int sbx__e2b_command_main(sbx_buf *path, const sbx_exec_spec *spec, const char *token);
+/* The start request of the command that ends all processes that belong to the one marked with
+ * `token`; `pid` is its first one, 0 when it is unknown or has ended. */
+int sbx__e2b_command_killer(sbx_buf *request, const char *token, int64_t pid);
 
 #endif

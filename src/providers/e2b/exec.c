@@ -7,9 +7,10 @@
  * wrapper writes into both streams. The line comes also when something in the background keeps the
  * streams open; then what follows it is waited for no longer than a moment.
  *
- * A tree is ended by two requests at once: the process service's own signal, which reaches the one
- * process that it knows and lets it close the streams, and a second command that kills everything
- * that is marked. That one runs as root: what a command has started by sudo is root's.
+ * A tree is ended by a second command that kills everything that is marked, and all that descends
+ * from it. It runs as root: what a command has started by sudo is root's. Where that fails, the
+ * process service's own signal at least reaches the one process that it knows; not before, since a
+ * process that has cleared its environment is found by its parent only.
  *
  * Invariants: the start request is sent at most once. A kill succeeds only when nothing marked was
  * left when it was looked for. */
@@ -33,7 +34,8 @@ enum {
   KILLER_DEADLINE_MS = 5000, /* also when the service does not keep the limit */
   KILL_AGAIN_MS = 300,
   MOST_KILLS = 3, /* of one tree, after each other's loss */
-  MAX_BODY = 256
+  MAX_BODY = 256,
+  MAX_PATH = 64 * 1024
 };
 
 /* ---- the end of a tree ---------------------------------------------------------------------- */
@@ -66,8 +68,27 @@ static void send_signal(sbx_session *session, int64_t pid) {
 typedef struct tree_op {
   sbx_steps steps;
   char token[SBX__E2B_TOKEN_LEN + 1];
+  sbx_buf main;
+  int64_t pid;
+  bool lives;
   unsigned tries;
+  sbx_err failure;
 } tree_op;
+
+static void release_tree(sbx_steps *steps) {
+  sbx_buf_deinit(&((tree_op *)(void *)steps)->main);
+}
+
+static void finish_tree(tree_op *t) {
+  sbx_steps_finish(&t->steps, t->failure.code != SBX_OK ? &t->failure : NULL);
+}
+
+static void on_main_removed(sbx_op *op, void *arg) {
+  tree_op *t = arg;
+  (void)op;
+  t->steps.request = NULL;
+  finish_tree(t);
+}
 
 static void send_killer(sbx_steps *steps);
 
@@ -75,18 +96,23 @@ static void send_killer(sbx_steps *steps);
 static void on_killer_done(sbx_op *op, void *arg) {
   tree_op *t = arg;
   const sbx__e2b_end *end = sbx__e2b_process_end(op);
-  sbx_err err;
   t->steps.request = NULL;
   if (op->err.code == SBX_ENET && t->tries < MOST_KILLS) {
     sbx_steps_wait(&t->steps, KILL_AGAIN_MS, send_killer);
-  } else if (op->err.code != SBX_OK) {
-    sbx_steps_finish(&t->steps, &op->err);
-  } else if (end->exited && end->exit_code == 0) {
-    sbx_steps_finish(&t->steps, NULL);
-  } else {
-    sbx_err_set(&err, SBX_EPROVIDER, "e2b: kill: some processes of the command could not be ended");
-    sbx_steps_finish(&t->steps, &err);
+    return;
   }
+  if (op->err.code != SBX_OK)
+    sbx_err_copy(&t->failure, &op->err);
+  else if (!end->exited || end->exit_code != 0)
+    sbx_err_set(&t->failure, SBX_EPROVIDER,
+                "e2b: kill: some processes of the command could not be ended");
+  if (t->failure.code != SBX_OK && t->pid > 0)
+    send_signal(t->steps.session, t->pid);
+  if (op->err.code == SBX_OK && t->main.len > 0)
+    sbx_steps_wait_for(&t->steps, sbx__e2b_remove_file(t->steps.session, sbx_buf_slice(&t->main),
+                                                       on_main_removed, t));
+  else
+    finish_tree(t);
 }
 
 static void send_killer(sbx_steps *steps) {
@@ -94,7 +120,7 @@ static void send_killer(sbx_steps *steps) {
   sbx_buf request;
   sbx_op *process = NULL;
   t->tries++;
-  if (sbx__e2b_command_killer(&request, t->token) == SBX_OK) {
+  if (sbx__e2b_command_killer(&request, t->token, t->lives ? t->pid : 0) == SBX_OK) {
     sbx__e2b_process_spec spec = {
         .request = &request, .as_root = true, .limit_ms = KILLER_LIMIT_MS};
     process = sbx__e2b_process(steps->session, &spec, on_killer_done, t);
@@ -105,16 +131,20 @@ static void send_killer(sbx_steps *steps) {
   sbx_steps_wait_for(steps, process);
 }
 
-/* Success: no process marked with `token` is left. `pid` is that of the first, 0 when unknown. */
-static sbx_op *kill_tree(sbx_session *session, const char *token, int64_t pid, sbx_op_done done,
-                         void *arg) {
+/* Success: no process of the command marked with `token` is left. `pid` is that of the first, 0
+ * when unknown; `lives`: it was not seen to end. `main` is the file of its code, empty: none. */
+static sbx_op *kill_tree(sbx_session *session, const char *token, sbx_slice main, int64_t pid,
+                         bool lives, sbx_op_done done, void *arg) {
   tree_op *t = sbx_steps_new(sizeof *t, session, session->config->loop, done, arg);
   if (t == NULL)
     return NULL;
+  t->steps.release = release_tree;
   memcpy(t->token, token, sizeof t->token);
+  sbx_buf_init(&t->main, SIZE_MAX / 2);
+  sbx_buf_append_slice(&t->main, main);
+  t->pid = pid;
+  t->lives = lives;
   send_killer(&t->steps);
-  if (pid > 0)
-    send_signal(session, pid);
   return &t->steps.op;
 }
 
@@ -142,18 +172,22 @@ struct exec_op {
   sbx_op *uploads[2];
   sbx__e2b_command command;
   char token[SBX__E2B_TOKEN_LEN + 1];
+  sbx_buf main; /* the file of its code; empty: none */
   char cwd[SBX__E2B_CWD_SHOWN];
+  char shell[SBX__E2B_CWD_SHOWN];
   sbx_output *out;
   sbx_exec_status *status;
   stream_end streams[2]; /* by sbx_stream */
   uint64_t limit_ms;
   uint64_t started_at_ms;
   sbx_timer drain;
-  bool began;      /* the sandbox's life knows of it */
-  bool running;    /* it waits for the process */
-  bool killed;     /* somebody kills the tree already */
-  sbx_err failure; /* it failed so, and its tree has to be ended first */
-  kill_op *killer; /* it kills this op's tree, and is told when this has ended */
+  bool began; /* the sandbox's life knows of it */
+  bool end_background;
+  bool has_background; /* something was seen to hold the streams after the command's end */
+  bool running;        /* it waits for the process */
+  bool killed;         /* somebody kills the tree already */
+  sbx_err failure;     /* it failed so, and its tree has to be ended first */
+  kill_op *killer;     /* it kills this op's tree, and is told when this has ended */
 };
 
 /* ---- the end -------------------------------------------------------------------------------- */
@@ -165,7 +199,7 @@ static void remove_uploads(exec_op *x) {
     return;
   for (size_t i = 0; i < 2; i++) {
     if (x->command.uploads[i].path[0] != '\0')
-      sbx__e2b_remove_file(x->steps.session, x->command.uploads[i].path);
+      sbx__e2b_remove_file(x->steps.session, sbx_slice_str(x->command.uploads[i].path), NULL, NULL);
   }
 }
 
@@ -193,7 +227,9 @@ static void on_ending(sbx_steps *steps, int reason) {
 }
 
 static void release(sbx_steps *steps) {
-  sbx__e2b_command_free(&((exec_op *)(void *)steps)->command);
+  exec_op *x = (exec_op *)(void *)steps;
+  sbx__e2b_command_free(&x->command);
+  sbx_buf_deinit(&x->main);
 }
 
 /* ---- how it ended --------------------------------------------------------------------------- */
@@ -214,9 +250,25 @@ static void on_tree_killed(sbx_op *op, void *arg) {
 
 /* The service has ended the process that it knows, or only its stream; not what that had started.
  */
-static void end_tree(exec_op *x, int64_t pid) {
+static void end_tree(exec_op *x, const sbx__e2b_end *end) {
+  bool lives = !end->ended && !end->limit_passed;
   x->killed = true;
-  sbx_steps_wait_for(&x->steps, kill_tree(x->steps.session, x->token, pid, on_tree_killed, x));
+  sbx_steps_wait_for(&x->steps, kill_tree(x->steps.session, x->token, sbx_buf_slice(&x->main),
+                                          end->pid, lives, on_tree_killed, x));
+}
+
+/* The wrapper has told that it started nothing. */
+static bool has_no_shell(const exec_op *x) {
+  return x->streams[0].trailer.found && x->streams[0].trailer.exit_code == SBX__E2B_NO_SHELL;
+}
+
+static void fail_without_shell(exec_op *x) {
+  sbx_err err;
+  x->status->started = false;
+  sbx_err_set(&err, SBX_EINVAL, "e2b: command: the sandbox has no shell ");
+  sbx_err_append_remote(&err, sbx_slice_str(x->shell));
+  sbx_err_append(&err, "; leave `shell` out, or name one that is there");
+  sbx_steps_finish(&x->steps, &err);
 }
 
 static void take_end(exec_op *x, const sbx__e2b_end *end) {
@@ -232,7 +284,12 @@ static void take_end(exec_op *x, const sbx__e2b_end *end) {
     status->signal_number = 9;
     status->signal_name = "SIGKILL";
   }
-  sbx_steps_finish(&x->steps, NULL);
+  status->background_killed = x->end_background && x->has_background;
+  status->background_running = !x->end_background && x->has_background && !x->killed;
+  if (x->end_background && status->started && !x->killed)
+    end_tree(x, end);
+  else
+    sbx_steps_finish(&x->steps, NULL);
 }
 
 /* Killed before it was started. */
@@ -264,12 +321,14 @@ static void on_process_done(sbx_op *op, void *arg) {
   sbx__e2b_trailer_end(&x->streams[1].trailer);
   x->status->limit_kept = ended_by_limit(x, end) && !x->status->tree_gone;
   if (x->status->limit_kept) {
-    end_tree(x, end->pid);
+    end_tree(x, end);
+  } else if (has_no_shell(x)) {
+    fail_without_shell(x);
   } else if (end->ended || both_lines_came(x) || x->status->tree_gone) {
     take_end(x, end);
   } else if (is_left_alone(x, end, &op->err)) {
     sbx_err_copy(&x->failure, &op->err);
-    end_tree(x, end->pid);
+    end_tree(x, end);
   } else {
     sbx_steps_finish(&x->steps, &op->err);
   }
@@ -299,10 +358,12 @@ static void on_gap(void *arg) {
 
 static void on_drain(sbx_timer *timer) {
   exec_op *x = (exec_op *)(void *)((char *)timer - offsetof(exec_op, drain));
-  if (x->running)
+  if (x->running) {
+    x->has_background = both_lines_came(x);
     sbx__e2b_process_leave(x->steps.request);
-  else if (x->started_at_ms == 0)
+  } else if (x->started_at_ms == 0) {
     end_unstarted(x);
+  }
 }
 
 /* ---- start ---------------------------------------------------------------------------------- */
@@ -354,6 +415,12 @@ static int upload(exec_op *x, sbx_err *err) {
   return SBX_OK;
 }
 
+/* The beginning of a text, for messages. */
+static void show(char *out, size_t size, sbx_slice text) {
+  snprintf(out, size, "%.*s", (int)(text.len < size ? text.len : size),
+           text.len > 0 ? text.ptr : "");
+}
+
 sbx_op *sbx__e2b_exec(sbx_session *session, const sbx_exec_spec *spec, sbx_output *out,
                       sbx_exec_status *status, sbx_op_done done, void *arg) {
   sbx_err err;
@@ -366,9 +433,10 @@ sbx_op *sbx__e2b_exec(sbx_session *session, const sbx_exec_spec *spec, sbx_outpu
   x->out = out;
   x->status = status;
   x->limit_ms = spec->timeout_ms;
-  snprintf(x->cwd, sizeof x->cwd, "%.*s",
-           (int)(spec->cwd.len < sizeof x->cwd ? spec->cwd.len : sizeof x->cwd),
-           spec->cwd.len > 0 ? spec->cwd.ptr : "");
+  x->end_background = spec->end_background;
+  sbx_buf_init(&x->main, MAX_PATH);
+  show(x->shell, sizeof x->shell, spec->shell);
+  show(x->cwd, sizeof x->cwd, spec->cwd);
   sbx_timer_init(&x->drain, session->config->loop, on_drain);
   for (size_t i = 0; i < 2; i++) {
     x->streams[i] = (stream_end){.exec = x, .stream = (sbx_stream)i};
@@ -379,6 +447,8 @@ sbx_op *sbx__e2b_exec(sbx_session *session, const sbx_exec_spec *spec, sbx_outpu
   int rc = sbx_random_hex(x->token, SBX__E2B_TOKEN_LEN, &err);
   if (rc == SBX_OK)
     rc = sbx__e2b_command_make(&x->command, spec, x->token, &err);
+  if (rc == SBX_OK && sbx__e2b_command_main(&x->main, spec, x->token) != SBX_OK)
+    rc = sbx_err_set(&err, x->main.error, NULL);
   if (rc == SBX_OK)
     rc = upload(x, &err);
   if (rc != SBX_OK)
@@ -430,7 +500,8 @@ static void kill_now(sbx_steps *steps) {
     k->pid = sbx__e2b_process_end(x->steps.request)->pid;
   x->killed = true;
   x->killer = k;
-  sbx_steps_wait_for(steps, kill_tree(steps->session, x->token, k->pid, on_all_killed, k));
+  sbx_steps_wait_for(steps, kill_tree(steps->session, x->token, sbx_buf_slice(&x->main), k->pid,
+                                      true, on_all_killed, k));
 }
 
 sbx_op *sbx__e2b_kill(sbx_session *session, sbx_op *exec, sbx_op_done done, void *arg) {

@@ -200,17 +200,17 @@ static void on_removed(sbx_steps *steps, sbx_http *reply) {
   sbx_steps_finish(steps, NULL);
 }
 
-void sbx__e2b_remove_file(sbx_session *session, const char *path) {
+sbx_op *sbx__e2b_remove_file(sbx_session *session, sbx_slice path, sbx_op_done done, void *arg) {
   sbx_buf body;
   sbx_json_out out;
-  sbx_steps *steps = sbx_steps_new(sizeof *steps, session, session->config->loop, NULL, NULL);
+  sbx_steps *steps = sbx_steps_new(sizeof *steps, session, session->config->loop, done, arg);
   if (steps == NULL)
-    return;
+    return NULL;
   sbx_buf_init(&body, MAX_URL);
   sbx_json_out_init(&out, &body);
   sbx_json_begin_object(&out);
   sbx_json_put_name(&out, sbx_slice_str("path"));
-  sbx_json_put_string(&out, sbx_slice_str(path));
+  sbx_json_put_string(&out, path);
   sbx_json_end_object(&out);
   sbx__e2b_request request = {.http.method = "POST",
                               .path = sbx_slice_str("/filesystem.Filesystem/Remove"),
@@ -221,6 +221,7 @@ void sbx__e2b_remove_file(sbx_session *session, const char *path) {
                               .rpc = true};
   sbx__e2b_to_sandbox(steps, &request, on_removed);
   sbx_buf_deinit(&body);
+  return &steps->op;
 }
 
 /* ---- get ------------------------------------------------------------------------------------ */
@@ -296,6 +297,14 @@ static int no_list(sbx_err *err, const char *what) {
   return sbx_err_set(err, SBX_EPROTO, "e2b: list: unexpected answer: %s", what);
 }
 
+/* A file that code stands in while it runs. */
+static bool is_ours(sbx_slice path) {
+  size_t slash = path.len;
+  while (slash > 0 && path.ptr[slash - 1] != '/')
+    slash--;
+  return sbx_slice_starts_with(sbx_slice_skip(path, slash), sbx_slice_str(SBX__E2B_OURS));
+}
+
 /* Zeros are left out of the message. A link has the type of what it leads to. */
 static int take_entry(list_op *l, const sbx_json *entry, sbx_slice base, sbx_err *err) {
   sbx_slice path, type = {NULL, 0};
@@ -307,6 +316,8 @@ static int take_entry(list_op *l, const sbx_json *entry, sbx_slice base, sbx_err
   if (v != NULL && !sbx_json_int_or_text(v, 0, INT64_MAX, &size))
     return no_list(err, "a size is no number");
   sbx_json_string(sbx_json_get(entry, "type"), &type);
+  if (is_ours(path))
+    return SBX_OK;
   if (!sbx_slice_eq_str(type, "FILE_TYPE_FILE") || sbx_json_get(entry, "symlinkTarget") != NULL)
     return SBX_OK;
   return add_entry(l, sbx_slice_skip(path, base.len), (uint64_t)size, err);

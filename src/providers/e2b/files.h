@@ -16,8 +16,11 @@ sbx_op *sbx__e2b_put(sbx_session *session, sbx_slice path, sbx_slice bytes, sbx_
                      void *arg);
 sbx_op *sbx__e2b_upload_file(sbx_session *session, const sbx__e2b_upload *upload, sbx_op_done done,
                              void *arg);
-/* Asks for the removal of an upload; nobody waits for the answer. */
-void sbx__e2b_remove_file(sbx_session *session, const char *path);
+/* How the names of our own files begin; they are not listed. */
+#define SBX__E2B_OURS ".cloudsandbox-"
+
+/* Asks for the removal of a file, by the provider's name of it; succeeds whatever comes of it. */
+sbx_op *sbx__e2b_remove_file(sbx_session *session, sbx_slice path, sbx_op_done done, void *arg);
 sbx_op *sbx__e2b_get(sbx_session *session, sbx_slice path, sbx_buf *out, sbx_op_done done,
                      void *arg);
 sbx_op *sbx__e2b_list(sbx_session *session, size_t max_entries, sbx_listing *out, sbx_op_done done,

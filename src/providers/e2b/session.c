@@ -206,7 +206,7 @@ void sbx__e2b_session_clear(sbx_session *session) {
 /* ---- paths ---------------------------------------------------------------------------------- */
 
 void sbx__e2b_append_path(sbx_buf *out, sbx_slice path) {
-  bool is_home = path.len >= 2 && path.ptr[0] == '~' && path.ptr[1] == '/';
+  bool is_home = path.len > 0 && path.ptr[0] == '~' && (path.len == 1 || path.ptr[1] == '/');
   bool is_absolute = path.len > 0 && path.ptr[0] == '/';
   if (!is_home && !is_absolute)
     sbx_buf_append_str(out, "./");

@@ -7,6 +7,7 @@
 
 #define PROGRAMS(X)                                                                                \
   X(SBX_RUNNER_LAUNCH, launch)                                                                     \
+  X(SBX_RUNNER_WRAP, wrap)                                                                         \
   X(SBX_RUNNER_KILL, kill)                                                                         \
   X(SBX_RUNNER_RUN, run)                                                                           \
   X(SBX_RUNNER_ASK, ask)                                                                           \
