@@ -219,6 +219,47 @@ describe("commands", { concurrency: 3 }, () => {
     });
   }
 
+  for (const daemonVersion of ["0.140.0", "0.167.0", "0.190.0"]) {
+    test(`C199 a working directory that cannot be entered, at a daemon of version ${daemonVersion}`, async (t) => {
+      const { sandbox } = await open(t, { daemonVersion });
+      await sandbox.shell("touch file");
+      for (const cwd of ["missing", "file", "file/below", "n".repeat(300)]) {
+        const error = await rejection(sandbox.exec({ command: "touch ran", cwd }));
+        assert.equal(error.code, "ERR_SANDBOX_INVALID_ARG", error.message);
+        assert.ok(error.message.includes(`/${cwd.slice(0, 60)}`), error.message);
+        assert.deepEqual([error.mayHaveRun, error.retryable], [false, false]);
+      }
+      assert.equal(await sandbox.readFile("ran"), null);
+      // Of the base directory itself, too; a file brings it back.
+      await sandbox.shell('rm -rf "$PWD"');
+      assert.equal((await rejection(sandbox.shell("true"))).code, "ERR_SANDBOX_INVALID_ARG");
+      await sandbox.writeFile("again", "1");
+      assert.equal((await sandbox.shell("cat again")).output, "1");
+    });
+  }
+
+  test("C199 what the daemon says of a shell that it cannot start is no fault of the command", async (t) => {
+    const { engine, sandbox } = await open(t);
+    await sandbox.start();
+    for (const [why, code, retryable] of [
+      ["argument list too long", "TOO_LARGE", false],
+      ["permission denied", "PROVIDER", true],
+    ]) {
+      const body = JSON.stringify({ exitCode: -1, result: `fork/exec /usr/bin/bash: ${why}` });
+      engine.fault(EXECUTE, { instead: { status: 200, headers: { "content-type": "application/json" }, body } });
+      const error = await rejection(sandbox.shell("true"));
+      assert.equal(error.code, `ERR_SANDBOX_${code}`, error.message);
+      assert.deepEqual([error.mayHaveRun, error.retryable], [false, retryable]);
+    }
+  });
+
+  test("C204 a variable that no process can be given is not retryable", async (t) => {
+    const { sandbox } = await open(t);
+    const error = await rejection(sandbox.exec({ command: "true", env: { A: "x".repeat(140_000) } }));
+    assert.match(error.code, /^ERR_SANDBOX_(INVALID_ARG|TOO_LARGE)$/);
+    assert.equal(error.retryable, false);
+  });
+
   for (const [daemonVersion, prefix, suffix] of [
     ["0.140.0", "v", ""],
     ["0.160.0", "v", ""],
