@@ -147,7 +147,7 @@ static void test_addresses_of_a_sandbox(void **state) {
              "{\"sandboxID\":\"i1-client\",\"envdVersion\":\"0.6.13\",\"domain\":%s,"
              "\"envdAccessToken\":\"t\",\"more\":[]}",
              cases[i].domain);
-    assert_int_equal(sbx__e2b_take_sandbox(session, sbx_slice_str(reply), &err), SBX_OK);
+    assert_int_equal(sbx__e2b_take_sandbox(session, NULL, sbx_slice_str(reply), &err), SBX_OK);
     assert_string_equal(session->id, "i1");
     assert_string_equal(session->access_token, "t");
     assert_null(session->traffic_token);
@@ -182,7 +182,7 @@ static void test_answers_that_make_no_sense(void **state) {
   sbx_session *session = session_of("{\"apiKey\":\"k\"}");
   for (size_t i = 0; i < COUNT(replies); i++) {
     sbx_err err;
-    int rc = sbx__e2b_take_sandbox(session, sbx_slice_str(replies[i]), &err);
+    int rc = sbx__e2b_take_sandbox(session, NULL, sbx_slice_str(replies[i]), &err);
     if (rc != SBX_EPROTO || strstr(err.message, "unexpected answer") == NULL)
       fail_msg("%s: %d %s", replies[i], rc, err.message);
     assert_null(session->id);
@@ -213,7 +213,7 @@ static void test_versions(void **state) {
   for (size_t i = 0; i < COUNT(cases); i++) {
     char reply[128];
     snprintf(reply, sizeof reply, "{\"sandboxID\":\"i1\",\"envdVersion\":\"%s\"}", cases[i].text);
-    assert_int_equal(sbx__e2b_take_sandbox(session, sbx_slice_str(reply), NULL), SBX_OK);
+    assert_int_equal(sbx__e2b_take_sandbox(session, NULL, sbx_slice_str(reply), NULL), SBX_OK);
     assert_int_equal(session->envd_version, cases[i].version);
   }
   free_session(session);
@@ -221,7 +221,7 @@ static void test_versions(void **state) {
 
 static int take_once(void *arg) {
   return sbx__e2b_take_sandbox(
-      arg,
+      arg, NULL,
       LIT("{\"sandboxID\":\"i1\",\"envdVersion\":\"1.0.0\",\"envdAccessToken\":\"t\","
           "\"trafficAccessToken\":\"u\",\"domain\":\"d.example\"}"),
       NULL);

@@ -115,6 +115,24 @@ describe("two generations of the control plane", { concurrency: 8 }, () => {
 });
 
 describe("an existing sandbox", { concurrency: 8 }, () => {
+  test("C189 an answer about another one is not used: nothing runs in that, nothing of it is deleted", async (t) => {
+    const { engine, make, existing } = await open(t);
+    const [mine, other] = [make(), make()];
+    await Promise.all([mine.start(), other.start()]);
+    const swap = { edit: (body) => body.toString().replaceAll(mine.sandboxId, other.sandboxId) };
+    engine.fault("POST /v2/sandboxes/{id}/connect", swap, { times: Infinity });
+    const guest = make({ sandboxId: mine.sandboxId, owned: true });
+    for (const call of [() => guest.shell("touch was-here"), () => mine.resume()]) {
+      const error = await rejection(call());
+      assert.equal(error.code, "ERR_SANDBOX_PROTOCOL", error.message);
+      assert.match(error.message, /about another sandbox/);
+    }
+    await guest.close();
+    assert.equal(await other.readFile("was-here"), null);
+    assert.equal((await mine.shell("echo ours")).output, "ours\n");
+    assert.ok(existing().includes(other.sandboxId));
+  });
+
   test("is used, and left alone by close()", async (t) => {
     const { engine, make, existing } = await open(t);
     const owner = make();

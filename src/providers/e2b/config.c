@@ -21,7 +21,7 @@
 
 #include "core/alloc.h"
 #include "core/err.h"
-#include "providers/remote/remote.h"
+#include "providers/remote/options.h"
 
 #include <string.h>
 

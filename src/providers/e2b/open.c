@@ -14,10 +14,11 @@
 
 #include "core/alloc.h"
 #include "core/err.h"
-#include "core/rand.h"
 #include "core/url.h"
 #include "providers/e2b/life.h"
 #include "providers/e2b/wire.h"
+#include "providers/remote/identity.h"
+#include "providers/remote/tag.h"
 
 #include <string.h>
 
@@ -77,8 +78,8 @@ static bool lacks_second_api(const sbx_http *http) {
   static const char *const about[] = {"template ", "tag ", "Sandbox "};
   sbx_json_doc *doc = NULL;
   sbx_slice message = {NULL, 0};
-  if (http->status != 404)
-    return http->status == 405;
+  if (http->op.err.code != SBX_OK || http->status != 404)
+    return http->op.err.code == SBX_OK && http->status == 405;
   if (sbx_json_parse(&doc, sbx_buf_slice(&http->body), NULL) == SBX_OK)
     sbx_json_string(sbx_json_get(sbx_json_root(doc), "message"), &message);
   bool lacks = true;
@@ -104,7 +105,7 @@ static void release_open(sbx_steps *steps) {
 static void take_reply(open_op *o, const sbx_http *reply) {
   sbx_session *session = o->steps.session;
   sbx_err err;
-  if (sbx__e2b_take_sandbox(session, sbx_buf_slice(&reply->body), &err) != SBX_OK) {
+  if (sbx__e2b_take_sandbox(session, o->id, sbx_buf_slice(&reply->body), &err) != SBX_OK) {
     err.status = reply->status;
     sbx_steps_finish(&o->steps, &err);
     return;
@@ -112,14 +113,6 @@ static void take_reply(open_op *o, const sbx_http *reply) {
   session->open = true;
   sbx__e2b_life_set(session, o->seconds);
   sbx_steps_finish(&o->steps, NULL);
-}
-
-/* There was no reply. What was not sent had no effect. */
-static void fail_unanswered(open_op *o, const sbx_http *reply) {
-  sbx_err err;
-  sbx_err_copy(&err, &reply->op.err);
-  err.no_effect = !reply->sent_maybe;
-  sbx_steps_finish(&o->steps, &err);
 }
 
 /* ---- create --------------------------------------------------------------------------------- */
@@ -141,19 +134,11 @@ static int make_create(sbx_buf *body, const open_op *o) {
 
 static void send_create(open_op *o);
 
-/* Whether a reply of this status may come after the sandbox was made. */
-static bool may_have_created(int status) {
-  return status < 400 || (status >= 500 && status != 503);
-}
-
 static void on_created(sbx_steps *steps, sbx_http *reply) {
   open_op *o = (open_op *)(void *)steps;
   sbx_session *session = o->steps.session;
   sbx_err err;
-  if (reply->op.err.code != SBX_OK) {
-    session->may_exist = reply->sent_maybe;
-    fail_unanswered(o, reply);
-  } else if (sbx__e2b_is_success(reply)) {
+  if (sbx__e2b_is_success(reply)) {
     take_reply(o, reply);
   } else if (!o->first_api && lacks_second_api(reply)) {
     session->may_exist = false;
@@ -162,8 +147,7 @@ static void on_created(sbx_steps *steps, sbx_http *reply) {
     send_create(o);
   } else {
     sbx__e2b_api_error(reply, "create", &err);
-    session->may_exist = may_have_created(reply->status);
-    err.no_effect = !session->may_exist;
+    session->may_exist = !err.no_effect;
     sbx_steps_finish(steps, &err);
   }
 }
@@ -195,9 +179,7 @@ static void send_connect(open_op *o);
 static void on_connected(sbx_steps *steps, sbx_http *reply) {
   open_op *o = (open_op *)(void *)steps;
   sbx_err err;
-  if (reply->op.err.code != SBX_OK) {
-    fail_unanswered(o, reply);
-  } else if (sbx__e2b_is_success(reply)) {
+  if (sbx__e2b_is_success(reply)) {
     take_reply(o, reply);
   } else if (!o->first_api && lacks_second_api(reply)) {
     remember_first_api(o->steps.session->config);
@@ -205,7 +187,7 @@ static void on_connected(sbx_steps *steps, sbx_http *reply) {
     send_connect(o);
   } else {
     sbx__e2b_api_error(reply, "connect", &err);
-    err.no_effect = reply->status == 429;
+    err.no_effect = reply->status == 429 || (reply->status == 0 && !reply->sent_maybe);
     sbx_steps_finish(steps, &err);
   }
 }
@@ -268,8 +250,8 @@ static void open_new_sandbox(open_op *o) {
   sbx_session *session = o->steps.session;
   sbx_err err;
   int rc = session->config->api_key != NULL ? SBX_OK : sbx__e2b_missing_key(&err);
-  if (rc == SBX_OK && session->tag[0] == '\0')
-    rc = sbx_random_hex(session->tag, SBX__E2B_TOKEN_LEN, &err);
+  if (rc == SBX_OK)
+    rc = sbx_remote_tag_make(session->tag, &err);
   if (rc == SBX_OK)
     send_create(o);
   else
@@ -347,178 +329,97 @@ sbx_op *sbx__e2b_control(sbx_session *session, sbx_control control, uint64_t sec
   return &c->steps.op;
 }
 
-/* ---- close: delete -------------------------------------------------------------------------- */
+/* ---- close ---------------------------------------------------------------------------------- */
 
-typedef struct close_op {
-  sbx_steps steps;
-  char *id; /* of what was found; NULL: it is the session's */
-  sbx_repeat repeat;
-  bool first_api;
-  bool looked; /* once, and found nothing */
-} close_op;
-
-static void finish(close_op *c, const sbx_err *err) {
-  sbx_steps_finish(&c->steps, err);
-}
-
-static void send_about(close_op *c, const char *method, const sbx_buf *path,
+static void send_about(sbx_steps *steps, const char *method, sbx_buf *path,
                        sbx_steps_reply on_reply) {
   sbx__e2b_request request = {
       .http.method = method, .path = sbx_buf_slice(path), .http.repeatable = true};
   if (path->error == SBX_OK)
-    sbx__e2b_to_api(&c->steps, &request, on_reply);
+    sbx__e2b_to_api(steps, &request, on_reply);
   else
-    sbx_steps_finish_code(&c->steps, path->error);
+    sbx_steps_finish_code(steps, path->error);
+  sbx_buf_deinit(path);
 }
 
-static void read_failure(const sbx_http *http, const char *verb, sbx_err *err) {
-  if (http->op.err.code != SBX_OK)
-    sbx_err_copy(err, &http->op.err);
-  else
-    sbx__e2b_api_error(http, verb, err);
-}
-
-/* Gone already, or on its way out. */
-static bool is_deleted(const sbx_http *http) {
-  sbx_slice body = sbx_buf_slice(&http->body);
-  if (http->status == 409)
-    return body.len > 0 && memmem(body.ptr, body.len, "being killed", 12) != NULL;
-  return sbx__e2b_is_404(http) || sbx__e2b_is_success(http);
-}
-
-static void send_delete(sbx_steps *steps);
-
-static void on_deleted(sbx_steps *steps, sbx_http *http) {
-  close_op *c = (close_op *)(void *)steps;
-  sbx_session *session = c->steps.session;
-  sbx_err err;
-  if (http->op.err.code == SBX_OK && is_deleted(http)) {
-    session->open = false;
-    session->may_exist = false;
-    finish(c, NULL);
-    return;
-  }
-  read_failure(http, "delete", &err);
-  if (!sbx_steps_repeat(steps, &c->repeat, &sbx_repeat_delete, http, &err, send_delete))
-    finish(c, &err);
-}
-
-static void send_delete(sbx_steps *steps) {
-  close_op *c = (close_op *)(void *)steps;
+static void remove_it(sbx_steps *steps, const char *id, sbx_steps_reply on_reply) {
   sbx_buf path;
   sbx_buf_init(&path, MAX_PATH);
   sbx_buf_append_str(&path, "/sandboxes");
-  sbx_url_append_segment(&path, sbx_slice_str(c->id != NULL ? c->id : steps->session->id));
-  send_about(c, "DELETE", &path, on_deleted);
-  sbx_buf_deinit(&path);
+  sbx_url_append_segment(&path, sbx_slice_str(id));
+  send_about(steps, "DELETE", &path, on_reply);
 }
 
-/* ---- find ----------------------------------------------------------------------------------- */
-
-static void look(sbx_steps *steps);
-
-static bool has_our_tag(const sbx_json *sandbox, const sbx_session *session) {
-  sbx_slice tag;
-  const sbx_json *metadata = sbx_json_get(sandbox, "metadata");
-  return sbx_json_string(sbx_json_get(metadata, SBX__E2B_TAG_NAME), &tag) &&
-         sbx_slice_eq_str(tag, session->tag);
+/* Gone already, or on its way out. */
+static int removed(const sbx_http *reply, sbx_err *err) {
+  bool going =
+      reply->status == 409 && sbx_remote_exchange_says(sbx_buf_slice(&reply->body), "being killed");
+  bool gone = reply->op.err.code == SBX_OK && (going || sbx__e2b_is_success(reply));
+  return gone || sbx__e2b_is_404(reply) ? SBX_OK : sbx__e2b_api_error(reply, "delete", err);
 }
 
-static bool find(const sbx_json *list, const sbx_session *session, sbx_slice *id) {
-  for (const sbx_json *v = sbx_json_next(list, NULL, NULL); v != NULL;
-       v = sbx_json_next(list, v, NULL)) {
-    if (has_our_tag(v, session) && sbx_json_string(sbx_json_get(v, "sandboxID"), id))
-      return true;
-  }
-  return false;
+static void gone(sbx_session *session) {
+  session->open = false;
+  session->may_exist = false;
 }
 
-static void found_nothing(close_op *c) {
-  if (!c->looked) {
-    c->looked = true;
-    sbx_steps_wait(&c->steps, LOOK_AGAIN_MS, look);
-    return;
-  }
-  c->steps.session->may_exist = false;
-  finish(c, NULL);
-}
-
-static void delete_found(close_op *c, sbx_slice id) {
-  sbx_free(c->id);
-  c->id = sbx_strndup(id.ptr, id.len);
-  if (c->id != NULL)
-    send_delete(&c->steps);
-  else
-    sbx_steps_finish_code(&c->steps, SBX_ENOMEM);
-}
-
-static void take_list(close_op *c, sbx_slice body) {
-  sbx_json_doc *doc = NULL;
-  sbx_slice id;
-  sbx_err err;
-  int rc = sbx_json_parse(&doc, body, &err);
-  if (rc == SBX_OK && !sbx_json_is_array(sbx_json_root(doc)))
-    rc = sbx_err_set(&err, SBX_EPROTO, "e2b: list: unexpected answer: it is no array");
-  if (rc != SBX_OK)
-    finish(c, &err);
-  else if (find(sbx_json_root(doc), c->steps.session, &id))
-    delete_found(c, id);
-  else
-    found_nothing(c);
-  sbx_json_free(doc, false);
-}
-
-static void on_listed(sbx_steps *steps, sbx_http *http) {
-  close_op *c = (close_op *)(void *)steps;
-  bool arrived = http->op.err.code == SBX_OK;
-  sbx_err err;
-  if (arrived && http->status == 200) {
-    take_list(c, sbx_buf_slice(&http->body));
-    return;
-  }
-  if (arrived && !c->first_api && (http->status == 404 || http->status == 405)) {
-    c->first_api = true;
-    look(steps);
-    return;
-  }
-  read_failure(http, "list", &err);
-  if (err.code == SBX_ENOTFOUND)
-    err.code = SBX_EPROTO; /* it is the list that is not there, not the sandbox */
-  if (!sbx_steps_repeat(steps, &c->repeat, &sbx_repeat_delete, http, &err, look))
-    finish(c, &err);
-}
-
-static void look(sbx_steps *steps) {
-  close_op *c = (close_op *)(void *)steps;
+static void find(sbx_steps *steps, sbx_steps_reply on_reply) {
+  bool first_api = has_first_api_only(steps->session->config);
   sbx_buf path, metadata;
   sbx_buf_init(&path, MAX_PATH);
   sbx_buf_init(&metadata, MAX_PATH);
   sbx_buf_appendf(&metadata, SBX__E2B_TAG_NAME "=%s", steps->session->tag);
-  sbx_buf_append_str(&path, c->first_api ? "/sandboxes" : "/v2/sandboxes");
+  sbx_buf_append_str(&path, first_api ? "/sandboxes" : "/v2/sandboxes");
   sbx_url_append_query(&path, sbx_slice_str("metadata"), sbx_buf_slice(&metadata));
-  send_about(c, "GET", &path, on_listed);
+  send_about(steps, "GET", &path, on_reply);
   sbx_buf_deinit(&metadata);
-  sbx_buf_deinit(&path);
 }
 
-static void release_close(sbx_steps *steps) {
-  sbx_free(((close_op *)(void *)steps)->id);
+static int take_found(const sbx_session *session, const sbx_json *list, char **id, sbx_err *err) {
+  sbx_slice said;
+  if (!sbx_json_is_array(list))
+    return sbx_err_set(err, SBX_EPROTO, "e2b: list: unexpected answer: it is no array");
+  for (const sbx_json *v = sbx_json_next(list, NULL, NULL); v != NULL;
+       v = sbx_json_next(list, v, NULL)) {
+    if (sbx_remote_tag_is_in(sbx_json_get(v, "metadata"), SBX__E2B_TAG_NAME, session->tag) &&
+        sbx_json_string(sbx_json_get(v, "sandboxID"), &said))
+      return sbx_remote_identity_take(id, said, "e2b", err);
+  }
+  return SBX_OK;
 }
 
-/* ---- close ---------------------------------------------------------------------------------- */
+static int found(sbx_session *session, const sbx_http *reply, char **id, sbx_err *err) {
+  sbx_json_doc *doc = NULL;
+  bool absent = reply->op.err.code == SBX_OK && (reply->status == 404 || reply->status == 405);
+  if (absent && !has_first_api_only(session->config)) {
+    remember_first_api(session->config);
+    if (has_first_api_only(session->config))
+      return SBX_ENOTREADY;
+  }
+  if (reply->op.err.code != SBX_OK || reply->status != 200) {
+    sbx__e2b_api_error(reply, "list", err);
+    /* It is the list that is not there, not the sandbox. */
+    return err->code = err->code == SBX_ENOTFOUND ? SBX_EPROTO : err->code;
+  }
+  int rc = sbx_json_parse(&doc, sbx_buf_slice(&reply->body), err);
+  if (rc == SBX_OK)
+    rc = take_found(session, sbx_json_root(doc), id, err);
+  sbx_json_free(doc, false);
+  return rc;
+}
+
+static const sbx_remote_tag_verbs verbs = {
+    .look_again_ms = LOOK_AGAIN_MS,
+    .find = find,
+    .found = found,
+    .remove = remove_it,
+    .removed = removed,
+    .gone = gone,
+};
 
 sbx_op *sbx__e2b_close(sbx_session *session, sbx_op_done done, void *arg) {
-  close_op *c = sbx_steps_new(sizeof *c, session, session->config->loop, done, arg);
-  if (c == NULL)
-    return NULL;
-  c->steps.release = release_close;
-  c->first_api = has_first_api_only(session->config);
-  bool was_created = !session->config->debug;
-  if (was_created && session->id != NULL)
-    send_delete(&c->steps);
-  else if (was_created && session->may_exist)
-    look(&c->steps);
-  else
-    finish(c, NULL);
-  return &c->steps.op;
+  const sbx_config *config = session->config;
+  const char *id = config->debug ? NULL : session->id;
+  return sbx_remote_tag_remove(session, config->loop, &verbs, id,
+                               session->may_exist && !config->debug, done, arg);
 }

@@ -8,6 +8,7 @@
 #include "core/enc.h"
 #include "core/err.h"
 #include "core/url.h"
+#include "providers/remote/identity.h"
 
 #include <string.h>
 
@@ -167,7 +168,7 @@ static void move_into(sbx_session *session, const sandbox *box) {
   free_sandbox(&old);
 }
 
-int sbx__e2b_take_sandbox(sbx_session *session, sbx_slice reply, sbx_err *err) {
+int sbx__e2b_take_sandbox(sbx_session *session, char *id, sbx_slice reply, sbx_err *err) {
   sandbox box = {0};
   sbx_json_doc *doc = NULL;
   sbx_err why;
@@ -179,6 +180,8 @@ int sbx__e2b_take_sandbox(sbx_session *session, sbx_slice reply, sbx_err *err) {
   else
     sbx_err_copy(err, &why);
   sbx_json_free(doc, true);
+  if (rc == SBX_OK && id != NULL)
+    rc = sbx_remote_identity_take(&id, sbx_slice_str(box.id), "e2b", err);
   if (rc == SBX_OK)
     move_into(session, &box);
   else

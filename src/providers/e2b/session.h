@@ -36,9 +36,10 @@ struct sbx_session {
 #define SBX__E2B_VERSION(major, minor, patch)                                                      \
   ((uint32_t)(major) << 24 | (uint32_t)(minor) << 12 | (uint32_t)(patch))
 
-/* Takes what a create or a connect has answered. SBX_EPROTO, SBX_ENOMEM; the session is then as it
- * was. */
-int sbx__e2b_take_sandbox(sbx_session *session, sbx_slice reply, sbx_err *err);
+/* Takes what a create or a connect has answered; `id` is the sandbox that was asked for, NULL: a
+ * new one. SBX_EPROTO, also when it is another sandbox; SBX_ENOMEM; the session is then as it was.
+ */
+int sbx__e2b_take_sandbox(sbx_session *session, char *id, sbx_slice reply, sbx_err *err);
 /* The sandbox of debug mode. SBX_ENOMEM, SBX_EPROTO. */
 int sbx__e2b_take_debug(sbx_session *session, sbx_err *err);
 /* Frees what an answer gave it. */

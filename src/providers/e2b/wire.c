@@ -181,39 +181,44 @@ sbx__e2b_bad_gateway sbx__e2b_read_502(sbx_slice body) {
   return what;
 }
 
-bool sbx__e2b_is_404(const sbx_http *http) {
-  sbx_json_doc *doc = NULL;
+static bool owns_404(const sbx_json *body) {
   sbx_slice message;
   int64_t code;
-  if (http->status != 404 || sbx_json_parse(&doc, sbx_buf_slice(&http->body), NULL) != SBX_OK)
-    return false;
-  const sbx_json *root = sbx_json_root(doc);
-  bool own = sbx_json_int(sbx_json_get(root, "code"), 404, 404, &code) &&
-             sbx_json_string(sbx_json_get(root, "message"), &message) &&
-             !sbx_slice_starts_with(message, sbx_slice_str("validation error")); /* of a route */
-  sbx_json_free(doc, false);
-  return own;
+  return sbx_json_int(sbx_json_get(body, "code"), 404, 404, &code) &&
+         sbx_json_string(sbx_json_get(body, "message"), &message) &&
+         !sbx_slice_starts_with(message, sbx_slice_str("validation error")); /* of a route */
 }
 
-/* At once is also a time: 0 would mean that nothing was said. */
-static void read_retry_after(const sbx_http *http, sbx_err *err) {
-  uint64_t ms;
-  if (sbx_http_retry_after(http, &ms))
-    err->retry_after_ms = ms > 0 ? ms : 1;
+/* The limit of sandboxes at a time is a quota: no wait helps. */
+static const sbx_remote_meaning api_meanings[] = {
+    {429, "maximum number of concurrent", SBX_EQUOTA, NULL, SBX_REMOTE_EFFECT_NONE},
+    {503, NULL, SBX_EPROVIDER, NULL, SBX_REMOTE_EFFECT_NONE},
+    {0},
+};
+
+static const sbx_remote_service api = {
+    .provider = "e2b",
+    .meanings = api_meanings,
+    .owns_404 = owns_404,
+    .foreign_404 = SBX_EPROVIDER, /* like the other pages of what stands before it */
+    .foreign = "; that is no answer of E2B's API: something else answers at its address",
+};
+
+bool sbx__e2b_is_404(const sbx_http *http) {
+  return sbx_remote_exchange_is_gone(&api, http);
+}
+
+/* Also a success is an error where it is another one than the call has. */
+static int fail(sbx_err *err, const sbx_remote_service *service, const sbx_http *http,
+                const char *verb) {
+  if (sbx_remote_exchange_check(err, service, http, verb) == SBX_OK)
+    sbx_http_status_error(err, "e2b", verb, http->status, sbx_buf_slice(&http->body));
+  return err->code;
 }
 
 int sbx__e2b_api_error(const sbx_http *http, const char *verb, sbx_err *err) {
   sbx_slice trace;
-  sbx_http_status_error(err, "e2b", verb, http->status, sbx_buf_slice(&http->body));
-  /* The limit of sandboxes at a time; no wait helps. */
-  if (http->status == 429 && strstr(err->message, "maximum number of concurrent") != NULL)
-    err->code = SBX_EQUOTA;
-  if (http->status == 429)
-    read_retry_after(http, err);
-  if (err->code == SBX_ENOTFOUND && !sbx__e2b_is_404(http)) {
-    err->code = SBX_EPROVIDER; /* like the other pages of what stands before it */
-    sbx_err_append(err, "; that is no answer of E2B's API: something else answers at its address");
-  }
+  fail(err, &api, http, verb);
   if (sbx_headers_get(&http->headers, "x-e2b-trace-id", &trace)) {
     sbx_err_append(err, " (trace ");
     sbx_err_append_remote(err, trace);
@@ -222,15 +227,19 @@ int sbx__e2b_api_error(const sbx_http *http, const char *verb, sbx_err *err) {
   return err->code;
 }
 
+/* Without the sandbox's own meanings: what a 502 says depends on whether it may be paused. */
+static const sbx_remote_meaning sandbox_meanings[] = {
+    {507, NULL, SBX_EQUOTA, NULL, SBX_REMOTE_EFFECT_POSSIBLE},
+    {0},
+};
+
+static const sbx_remote_service daemon_service = {.provider = "e2b", .meanings = sandbox_meanings};
+
 int sbx__e2b_sandbox_error(const sbx_session *session, const sbx_http *http, const char *verb,
                            sbx_err *err) {
-  sbx_slice body = sbx_buf_slice(&http->body);
-  sbx_http_status_error(err, "e2b", verb, http->status, body);
-  if (http->status == 429)
-    read_retry_after(http, err);
-  if (http->status == 507)
-    err->code = SBX_EQUOTA;
-  if (http->status != 502 || sbx__e2b_read_502(body) != SBX__E2B_NO_SANDBOX)
+  fail(err, &daemon_service, http, verb);
+  if (http->op.err.code != SBX_OK || http->status != 502 ||
+      sbx__e2b_read_502(sbx_buf_slice(&http->body)) != SBX__E2B_NO_SANDBOX)
     return err->code;
   err->code = SBX_ELOST;
   err->no_effect = true;

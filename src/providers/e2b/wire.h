@@ -7,7 +7,7 @@
 
 #include "core/http.h"
 #include "providers/e2b/session.h"
-#include "providers/remote/remote.h"
+#include "providers/remote/exchange.h"
 
 typedef struct sbx__e2b_request {
   sbx_http_request http;    /* without `url` and `headers` */
@@ -37,7 +37,8 @@ sbx__e2b_bad_gateway sbx__e2b_read_502(sbx_slice body);
 /* Whether the control plane itself says that what was named is not there; also an ingress before it
  * that has lost its way to it answers 404. */
 bool sbx__e2b_is_404(const sbx_http *http);
-/* Fill `err` for a reply that is no success and return its code. `verb` says what was tried. */
+/* Fill `err` for an exchange that failed, or a reply that is no success, and return its code.
+ * `verb` says what was tried. */
 int sbx__e2b_api_error(const sbx_http *http, const char *verb, sbx_err *err);
 int sbx__e2b_sandbox_error(const sbx_session *session, const sbx_http *http, const char *verb,
                            sbx_err *err);
@@ -53,7 +54,7 @@ void sbx__e2b_about(sbx_steps *steps, const char *method, const char *action, sb
 void sbx__e2b_about_number(sbx_steps *steps, const char *action, const char *name, uint64_t number,
                            sbx_steps_reply on_reply);
 static inline bool sbx__e2b_is_success(const sbx_http *reply) {
-  return reply->status >= 200 && reply->status < 300;
+  return reply->op.err.code == SBX_OK && reply->status >= 200 && reply->status < 300;
 }
 
 #endif
