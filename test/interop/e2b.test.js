@@ -4,7 +4,7 @@ import { Sandbox } from "e2b";
 import assert from "node:assert/strict";
 import { after, afterEach, before, describe, test } from "node:test";
 import { replies } from "../emulators/engine.js";
-import { startE2B } from "../emulators/e2b/index.js";
+import { cutAfterStart, startE2B } from "../emulators/e2b/index.js";
 
 
 for (const name of Object.keys(process.env)) if (name.startsWith("E2B_")) delete process.env[name];
@@ -572,10 +572,48 @@ describe("loss and broken streams", () => {
 
   test("a wrong access token", async () => {
     const sandbox = await start();
-    use.emulator.sandbox(sandbox.sandboxId).envdAccessToken = "another";
+    use.emulator.sandbox(sandbox.sandboxId).daemon.token = "another";
     await assert.rejects(sandbox.commands.run("true"), { name: "AuthenticationError" });
     await assert.rejects(sandbox.files.read("x"), { name: "AuthenticationError" });
     assert.equal(await sandbox.isRunning(), true);
+    await sandbox.kill();
+  });
+});
+
+describe("fact sheet, section 10, as the SDK meets it", () => {
+  const use = useEmulator();
+  const start = (options) => Sandbox.create("base", { ...use.options, ...options });
+  test("sheet 10.5: its uploads are forms, and a refusal of a large one keeps its reason", async () => {
+    const sandbox = await start();
+    await assert.rejects(sandbox.files.write(".", "x".repeat(1 << 20)), (error) => {
+      assert.equal(error.name, "InvalidArgumentError");
+      return /path is a directory/.test(error.message);
+    });
+    const [entry] = use.engine.requests("envd POST /files");
+    assert.match(entry.headers["content-type"], /^multipart\/form-data/);
+    await sandbox.kill();
+  });
+
+  test("sheet 10.11: a stream that breaks after its start is an unknown error; the process can be connected to", async () => {
+    const sandbox = await start();
+    use.engine.fault("process.Process/Start", { stop: cutAfterStart });
+    await assert.rejects(sandbox.commands.run("until [ -e go ]; do sleep 0.02; done; echo rest"), /\[unknown\] terminated/);
+    const [{ pid }] = await sandbox.commands.list();
+    const handle = await sandbox.commands.connect(pid);
+    await sandbox.files.write("go", "");
+    assert.equal((await handle.wait()).stdout, "rest\n");
+    await sandbox.kill();
+  });
+
+  test("sheet 10.3: while a pause is in flight the sandbox is not there for it", async () => {
+    const sandbox = await start();
+    use.emulator.settings.pauseMs = 500;
+    const paused = sandbox.pause();
+    await use.engine.waitFor("POST /sandboxes/{id}/pause");
+    while ((await sandbox.getInfo()).state !== "paused") await use.engine.sleep(5);
+    await assert.rejects(sandbox.commands.run("true"), /not running|timeout/i);
+    await paused;
+    use.emulator.settings.pauseMs = 0;
     await sandbox.kill();
   });
 });

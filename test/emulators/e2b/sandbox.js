@@ -61,7 +61,7 @@ import { Reaper, signalMarked } from "../processes.js";
 const SKELETON = {
   ".profile": '[ -n "$BASH_VERSION" ] && [ -f "$HOME/.bashrc" ] && . "$HOME/.bashrc"\n[ ! -d "$HOME/bin" ] || PATH="$HOME/bin:$PATH"\n',
   ".bashrc": "case $- in *i*) ;; *) return ;; esac\nHISTCONTROL=ignoreboth\n",
-  ".bash_logout": '[ "$SHLVL" != 1 ] || clear_console -q 2> /dev/null\n',
+  ".bash_logout": "# what a login shell does at its end\n",
 };
 
 const ALPHABET = "abcdefghijklmnopqrstuvwxyz0123456789";
