@@ -8,7 +8,8 @@ const sandbox = new LocalSandbox({ trusted: true });
 await sandbox.start();
 
 const ours = () => sandbox.exec({ argv: ["/bin/true"] });
-const oursShell = () => sandbox.shell("true");
+// The shell that execFile gets here: bash would start later.
+const oursShell = () => sandbox.exec({ command: "true", shell: "sh" });
 const theirs = () => new Promise((resolve) => execFile("/bin/true", resolve));
 const theirsShell = () => new Promise((resolve) => execFile("/bin/sh", ["-c", "true"], resolve));
 

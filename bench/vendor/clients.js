@@ -3,10 +3,13 @@
 import { pathToFileURL } from "node:url";
 
 const { CLOUDSANDBOX_CHECKOUT: checkout } = process.env;
+/** Whether its commands may name their shell. */
+const CHOOSES_SHELL = !process.env.CLOUDSANDBOX_ONE_SHELL;
 const library = checkout ? `${pathToFileURL(checkout).href}/lib/index.js` : "../../lib/index.js";
 
 /**
  * @typedef {object} Client
+ * @property {() => Promise<unknown>} [program]
  * @property {() => Promise<{ exitCode?: number }>} shell runs "true"
  * @property {() => Promise<Uint8Array | null>} [read]
  * @property {(bytes: Uint8Array) => Promise<unknown>} [write]
@@ -15,6 +18,19 @@ const library = checkout ? `${pathToFileURL(checkout).href}/lib/index.js` : "../
 
 /** @type {Record<string, (url: string) => Promise<() => Promise<Client>>>} */
 export const clients = {
+  async "local/ours"() {
+    const { LocalSandbox } = await import(library);
+    return async () => {
+      const sandbox = new LocalSandbox({ trusted: true });
+      await sandbox.start();
+      return {
+        program: () => sandbox.exec({ argv: ["/bin/true"] }),
+        // The same shell in every version: one that knows no choice takes this one.
+        shell: () => sandbox.exec(CHOOSES_SHELL ? { command: "true", shell: "sh" } : { command: "true" }),
+        close: () => sandbox.close(),
+      };
+    };
+  },
   async "e2b/ours"(url) {
     const { E2BSandbox } = await import(library);
     return async () => {

@@ -59,6 +59,21 @@ export const measures = {
     await client.close();
     return { first, warm };
   },
+  /** Milliseconds of a local program, and of a local shell. */
+  async local(open, count) {
+    const client = /** @type {any} */ (await open());
+    /** @type {Record<string, number[]>} */
+    const times = { program: [], shell: [] };
+    for (let i = 0; i < count; i++) {
+      for (const name of ["program", "shell"]) {
+        const start = performance.now();
+        await client[name]();
+        times[name].push(performance.now() - start);
+      }
+    }
+    await client.close();
+    return { program: quantile(times.program, 0.5), shell: quantile(times.shell, 0.5) };
+  },
   /** One command. */
   async once(open) {
     const client = await open();

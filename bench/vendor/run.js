@@ -4,6 +4,7 @@ import { fork, spawn, spawnSync } from "node:child_process";
 import { once } from "node:events";
 import { readFileSync } from "node:fs";
 import net from "node:net";
+import path from "node:path";
 
 /** @typedef {import("node:child_process").ChildProcess} ChildProcess */
 /** @typedef {{ url: string, process: import("node:child_process").ChildProcessByStdio<any, import("node:stream").Readable, null> }} Server */
@@ -21,7 +22,9 @@ export async function startServer(program) {
 
 /** One client in a process of its own. @param {string} client @param {string} url @param {string} [checkout] whose library */
 function startClient(client, url, checkout) {
-  const env = checkout ? { ...process.env, CLOUDSANDBOX_CHECKOUT: checkout } : process.env;
+  const oneShell = checkout && !readFileSync(path.join(checkout, "types/index.d.ts"), "utf8").includes("shell?:");
+  const other = { CLOUDSANDBOX_CHECKOUT: checkout, ...(oneShell ? { CLOUDSANDBOX_ONE_SHELL: "1" } : {}) };
+  const env = checkout ? { ...process.env, ...other } : process.env;
   return fork(new URL("child.js", import.meta.url), [client, url], { execArgv: ["--expose-gc"], env });
 }
 
@@ -44,6 +47,7 @@ function keepOn(child, core) {
  * @param {Server} server @param {ChildProcess} child @param {string} measure
  */
 function place(server, child, measure) {
+  if (measure === "local") return;
   const short = measure !== "files" && measure !== "peak" && measure !== "idle";
   keepOn(server.process, CORES[0]);
   keepOn(child, short ? CORES[0] : CORES[CORES.length - 1]);
