@@ -42,10 +42,17 @@ typedef struct table {
 
 /* ---- reading -------------------------------------------------------------------------------- */
 
+/* The text behind `count` blanks; NULL when there are fewer. */
+static const char *skip_fields(const char *text, int count) {
+  for (; text != NULL && count > 0; count--) {
+    text = strchr(text, ' ');
+    text += text != NULL;
+  }
+  return text;
+}
+
 static bool read_process(process *p, pid_t pid) {
   char name[64], text[1024];
-  long parent, session, threads;
-  char state;
   snprintf(name, sizeof name, "/proc/%ld/stat", (long)pid);
   int fd = open(name, O_RDONLY | O_CLOEXEC);
   if (fd < 0)
@@ -55,16 +62,19 @@ static bool read_process(process *p, pid_t pid) {
   text[n > 0 ? n : 0] = '\0';
   /* The program's name stands in parentheses and may hold anything, ')' included. */
   const char *end = strrchr(text, ')');
-  if (end == NULL || sscanf(end + 1,
-                            " %c %ld %*d %ld %*d %*d %*u %*u %*u %*u %*u %*u %*u %*d %*d %*d %*d "
-                            "%ld %*d %llu",
-                            &state, &parent, &session, &threads, &p->start) != 5)
+  const char *state = skip_fields(end, 1);        /* the 3rd field */
+  const char *parent = skip_fields(state, 1);     /* 4th */
+  const char *session = skip_fields(parent, 2);   /* 6th */
+  const char *threads = skip_fields(session, 14); /* 20th */
+  const char *start = skip_fields(threads, 2);    /* 22nd */
+  if (start == NULL)
     return false;
   p->pid = pid;
-  p->parent = (pid_t)parent;
-  p->session = (pid_t)session;
+  p->parent = (pid_t)strtol(parent, NULL, 10);
+  p->session = (pid_t)strtol(session, NULL, 10);
   /* One whose first thread has ended looks like a zombie, too. */
-  p->dead = (state == 'Z' || state == 'X') && threads <= 1;
+  p->dead = (*state == 'Z' || *state == 'X') && strtol(threads, NULL, 10) <= 1;
+  p->start = strtoull(start, NULL, 10);
   p->kinship = UNKNOWN;
   return true;
 }

@@ -21,9 +21,10 @@
 
 enum {
   PATH_LIMIT = SBX__LOCAL_PATH_LIMIT,
-  MAX_LINKS = 16,       /* followed from the name of a file that is written */
-  TEMP_TRIES = 8,       /* random names that turn out to exist */
-  WRITE_CHUNK = 1 << 20 /* after each, a look whether the write was called off */
+  HOME_LIMIT = 2 * SBX__LOCAL_PATH_LIMIT, /* of a path with its home in front */
+  MAX_LINKS = 16,                         /* followed from the name of a file that is written */
+  TEMP_TRIES = 8,                         /* random names that turn out to exist */
+  WRITE_CHUNK = 1 << 20                   /* after each, a look whether the write was called off */
 };
 
 /* A path below the root without ".", ".." and empty parts; "." for the root itself. */
@@ -117,7 +118,7 @@ static bool strip_root(const sbx_local_root *root, sbx_slice *path) {
 
 /* What a path says below the root, its own or its home's path taken off. False when it is not
  * below. `text` is room for it. */
-static bool place(const sbx_local_root *root, sbx_slice path, char text[2 * PATH_LIMIT],
+static bool place(const sbx_local_root *root, sbx_slice path, char text[HOME_LIMIT],
                   sbx_slice *rest) {
   bool home = path.len > 0 && path.ptr[0] == '~' && (path.len == 1 || path.ptr[1] == '/');
   *rest = path;
@@ -126,9 +127,9 @@ static bool place(const sbx_local_root *root, sbx_slice path, char text[2 * PATH
   *rest = sbx_slice_skip(path, 1);
   if (root->home == NULL)
     return true;
-  int len = snprintf(text, 2 * PATH_LIMIT, "%.*s%.*s", PATH_LIMIT, root->home,
+  int len = snprintf(text, HOME_LIMIT, "%.*s%.*s", PATH_LIMIT, root->home,
                      rest->len < PATH_LIMIT ? (int)rest->len : PATH_LIMIT, rest->ptr);
-  *rest = sbx_slice_of(text, (size_t)(len < 2 * PATH_LIMIT ? len : 2 * PATH_LIMIT - 1));
+  *rest = sbx_slice_of(text, (size_t)(len < HOME_LIMIT ? len : HOME_LIMIT - 1));
   return strip_root(root, rest);
 }
 
@@ -141,7 +142,7 @@ static size_t without_last(const char *text, size_t len) {
 
 static int clean(const sbx_local_root *root, const char *verb, sbx_slice path, clean_path *out,
                  sbx_err *err) {
-  char text[2 * PATH_LIMIT];
+  char text[HOME_LIMIT];
   sbx_slice rest;
   size_t len = 0;
   if (has_control(path))
