@@ -1,6 +1,8 @@
 {
   "variables": {
     "cjson_cflags%": "<!(pkg-config --cflags libcjson 2>/dev/null || true)",
+    # Providers that exist in the tests alone; see test/providers/.
+    "test_providers%": 0,
     "package_version%": "<!(node -p \"require('./package.json').version\")"
   },
   "target_defaults": {
@@ -22,6 +24,12 @@
       "sources": ["<!@(node scripts/sources.mjs core)"],
       "include_dirs": ["src", "<(INTERMEDIATE_DIR)"],
       "cflags": ["<@(cjson_cflags)"],
+      "conditions": [
+        ["test_providers==1", {
+          "sources": ["test/providers/line/provider.c"],
+          "defines": ["SBX_TEST_PROVIDERS"]
+        }]
+      ],
       "actions": [
         {
           "action_name": "runner_programs",

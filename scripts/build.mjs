@@ -60,7 +60,8 @@ const verbose = process.env.npm_config_loglevel === "verbose";
 // when it is needed.
 let result;
 for (const command of ["configure", "build"]) {
-  result = spawnSync(process.execPath, [nodeGyp, command, ...options], {
+  const defines = command === "configure" && process.env.CLOUDSANDBOX_TEST_PROVIDERS ? ["--", "-Dtest_providers=1"] : [];
+  result = spawnSync(process.execPath, [nodeGyp, command, ...options, ...defines], {
     cwd: root,
     stdio: verbose ? "inherit" : ["ignore", "pipe", "pipe"],
     maxBuffer: 1 << 26,

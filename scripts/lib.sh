@@ -71,13 +71,14 @@ setup_packages() {
   fi
 }
 
-# Builds when a source is newer than the binary.
+# Builds when a source is newer than the binary, or when that has other providers than are wanted.
 build_native() {
-  local out=build/Release/cloudsandbox.node
-  if [ ! -e "$out" ] || [ ! -e build/Release/sbx_guard ] ||
-    [ -n "$(find src binding.gyp scripts/embed.sh -newer "$out" -type f -print -quit)" ]; then
+  local out=build/Release/cloudsandbox.node with=${CLOUDSANDBOX_TEST_PROVIDERS-}
+  if [ "$with" != "$(cat build/providers 2>/dev/null)" ] || [ ! -e "$out" ] || [ ! -e build/Release/sbx_guard ] ||
+    [ -n "$(find src test/providers binding.gyp scripts/embed.sh -newer "$out" -type f -print -quit)" ]; then
     say "Building the native core"
     npm run --silent build
+    echo "$with" >build/providers
   fi
 }
 

@@ -8,8 +8,18 @@
 
 #include <string.h>
 
-static const sbx_provider *const providers[] = {&sbx_local_provider, &sbx_e2b_provider,
-                                                &sbx_daytona_provider};
+#ifdef SBX_TEST_PROVIDERS
+extern const sbx_provider sbx_line_provider; /* test/providers/line */
+#endif
+
+static const sbx_provider *const providers[] = {
+    &sbx_local_provider,
+    &sbx_e2b_provider,
+    &sbx_daytona_provider,
+#ifdef SBX_TEST_PROVIDERS
+    &sbx_line_provider,
+#endif
+};
 
 /* What src/sandbox reads itself. */
 static const char *const common_names[] = {"defaultTimeoutMs", "startTimeoutMs", "onLost", "shell",

@@ -147,8 +147,8 @@ static void test_what_was_stored_is_named(void **state) {
   sbx_buf buf;
   sbx_json_doc *doc;
   (void)state;
-  command.text = command.input = SBX_RUNNER_STORED;
-  assert_true(says(line_of(&buf, &command, false, &doc), " node '' @ @ '"));
+  command.text = command.input = command.variables = SBX_RUNNER_STORED;
+  assert_true(says(line_of(&buf, &command, false, &doc), " node '' @ @ @ <"));
   sbx_buf_deinit(&buf);
 }
 

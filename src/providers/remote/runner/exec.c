@@ -65,11 +65,18 @@ typedef struct large {
   sbx_exec_spec spec;
   sbx_slice dir;
   sbx_buf copies; /* the bytes that spec and dir point to */
+  sbx_buf variables;
   sbx_env_var *env;
-  bool store_text, store_input;
-  bool text_stored;
-  size_t at; /* how much of what is being stored is there */
+  struct part {
+    const char *name;
+    sbx_slice bytes;
+    bool stored; /* it is, or will be */
+  } parts[3];
+  size_t part; /* which one is being stored */
+  size_t at;   /* how much of it is there */
 } large;
+
+enum { TEXT, INPUT, VARIABLES };
 
 static exec_op *exec_of(sbx_runner_op *op) {
   return (exec_op *)(void *)op;
@@ -438,9 +445,12 @@ static void free_large(exec_op *exec) {
   exec->large = NULL;
   if (l == NULL)
     return;
-  if (l->copies.ptr != NULL)
-    sbx_wipe(l->copies.ptr, l->copies.len); /* variables may be secrets */
-  sbx_buf_deinit(&l->copies);
+  sbx_buf *bufs[] = {&l->copies, &l->variables};
+  for (size_t i = 0; i < sizeof bufs / sizeof *bufs; i++) {
+    if (bufs[i]->ptr != NULL)
+      sbx_wipe(bufs[i]->ptr, bufs[i]->len); /* variables may be secrets */
+    sbx_buf_deinit(bufs[i]);
+  }
   sbx_free(l->env);
   sbx_free(l);
 }
@@ -491,8 +501,10 @@ static void send_command(exec_op *exec, const sbx_exec_spec *spec, sbx_slice dir
       .left_count = runner->left.count,
   };
   if (exec->large != NULL) {
-    command.text = exec->large->store_text ? SBX_RUNNER_STORED : SBX_RUNNER_IN_LINE;
-    command.input = exec->large->store_input ? SBX_RUNNER_STORED : SBX_RUNNER_IN_LINE;
+    const struct part *parts = exec->large->parts;
+    command.text = parts[TEXT].stored ? SBX_RUNNER_STORED : SBX_RUNNER_IN_LINE;
+    command.input = parts[INPUT].stored ? SBX_RUNNER_STORED : SBX_RUNNER_IN_LINE;
+    command.variables = parts[VARIABLES].stored ? SBX_RUNNER_STORED : SBX_RUNNER_IN_LINE;
   }
   sbx_runner_sending how = {.spec = spec,
                             .verb = "run a command",
@@ -516,15 +528,11 @@ static void send_command(exec_op *exec, const sbx_exec_spec *spec, sbx_slice dir
 
 static void store_next(sbx_steps *steps);
 
-static sbx_slice being_stored(const large *l) {
-  return l->store_text && !l->text_stored ? l->spec.text : l->spec.stdin_bytes;
-}
-
 static void on_stored(sbx_runner_op *op, const sbx_runner_answer *answer) {
   exec_op *exec = exec_of(op);
   large *l = exec->large;
   sbx_err err;
-  int rc = sbx__runner_stored(op, exec->tag, being_stored(l), &l->at, answer, &err);
+  int rc = sbx__runner_stored(op, exec->tag, l->parts[l->part].bytes, &l->at, answer, &err);
   if (rc == SBX_OK) {
     exec->repeat = (sbx_repeat){0};
     store_next(&op->steps);
@@ -539,15 +547,12 @@ static void store_next(sbx_steps *steps) {
   exec_op *exec = exec_of_steps(steps);
   large *l = exec->large;
   exec->leaves = true;
-  if (l->store_text && !l->text_stored) {
-    if (sbx__runner_store(&exec->op, exec->tag, "text", l->spec.text, &l->at, on_stored))
+  for (; l->part < sizeof l->parts / sizeof *l->parts; l->part++, l->at = 0) {
+    const struct part *part = &l->parts[l->part];
+    if (part->stored &&
+        sbx__runner_store(&exec->op, exec->tag, part->name, part->bytes, &l->at, on_stored))
       return;
-    l->text_stored = true;
-    l->at = 0;
   }
-  if (l->store_input &&
-      sbx__runner_store(&exec->op, exec->tag, "input", l->spec.stdin_bytes, &l->at, on_stored))
-    return;
   send_command(exec, &l->spec, l->dir);
 }
 
@@ -595,14 +600,27 @@ static int make_large(exec_op *exec, const sbx_exec_spec *spec, sbx_slice text, 
     return l->copies.error;
   copy_all(l, true);
   l->spec.env = l->env;
-  l->store_text = text.len > most;
-  l->store_input = spec->stdin_bytes.len > most;
+  sbx_buf_init(&l->variables, MAX_TEXT);
+  if (exec->op.runner->env && sbx_runner_line_variables(&l->variables, spec) != SBX_OK)
+    return l->variables.error;
+  const sbx_slice texts[] = {l->spec.text, l->spec.stdin_bytes, sbx_buf_slice(&l->variables)};
+  static const char *const names[] = {"text", "input", "env"};
+  for (size_t i = 0; i < sizeof texts / sizeof *texts; i++)
+    l->parts[i] = (struct part){names[i], texts[i], texts[i].len > most};
   return SBX_OK;
 }
 
-/* What is longer is stored first; a line has room for two of that. */
+/* What is longer is stored first; a line has room for three of that. */
 static size_t most_in_line(const sbx_runner *runner) {
-  return runner->max_line > ROOM_FOR_REST ? (runner->max_line - ROOM_FOR_REST) / 8 * 3 : 0;
+  return runner->max_line > ROOM_FOR_REST ? (runner->max_line - ROOM_FOR_REST) / 4 : 0;
+}
+
+/* As lines for sh, quotes inside of values left out. */
+static size_t length_of_variables(const sbx_exec_spec *spec) {
+  size_t len = 0;
+  for (size_t i = 0; i < spec->env_count; i++)
+    len += sizeof "export =''" + spec->env[i].name.len + spec->env[i].value.len;
+  return len;
 }
 
 static int start_command(exec_op *exec, const sbx_exec_spec *spec, sbx_slice dir) {
@@ -615,7 +633,9 @@ static int start_command(exec_op *exec, const sbx_exec_spec *spec, sbx_slice dir
     rc = sbx_runner_line_words(&words, spec);
     text = sbx_buf_slice(&words);
   }
-  bool fits = exec->op.runner->max_line == 0 || (text.len <= most && spec->stdin_bytes.len <= most);
+  bool fits = exec->op.runner->max_line == 0 ||
+              (text.len <= most && spec->stdin_bytes.len <= most &&
+               (!exec->op.runner->env || length_of_variables(spec) <= most));
   if (rc == SBX_OK && fits) {
     send_command(exec, spec, dir);
   } else if (rc == SBX_OK) {

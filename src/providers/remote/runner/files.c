@@ -108,6 +108,15 @@ sbx_op *sbx_runner_list(sbx_runner *runner, sbx_session *session, sbx_slice dir,
 
 /* ---- put ------------------------------------------------------------------------------------ */
 
+/* Ends with an error, the path added to its words. */
+static void fail_file(sbx_runner_op *op, const sbx_buf *path, sbx_err *err) {
+  if (err->code != SBX_ENOMEM) {
+    sbx_err_append(err, "; the path was ");
+    sbx_err_append_remote(err, sbx_buf_slice(path));
+  }
+  sbx_steps_finish(&op->steps, err);
+}
+
 typedef struct put_op {
   sbx_runner_op op;
   sbx_buf path, bytes;
@@ -132,7 +141,10 @@ static void on_put(sbx_runner_op *op, const sbx_runner_answer *answer) {
     rc = sbx_err_set(&err, SBX_EQUOTA, "%s: write a file: the sandbox's disk is full",
                      op->runner->wire->provider);
   sbx_runner_report_deinit(&report);
-  sbx_steps_finish(&op->steps, rc == SBX_OK ? NULL : &err);
+  if (rc == SBX_OK)
+    sbx_steps_finish(&op->steps, NULL);
+  else
+    fail_file(op, &put->path, &err);
 }
 
 static void on_piece(sbx_runner_op *op, const sbx_runner_answer *answer) {
@@ -144,7 +156,7 @@ static void on_piece(sbx_runner_op *op, const sbx_runner_answer *answer) {
     store_on(&op->steps);
   } else if (!sbx_steps_repeat(&op->steps, &put->repeat, &sbx__runner_beside, NULL, &err,
                                store_on)) {
-    sbx_steps_finish(&op->steps, &err);
+    fail_file(op, &put->path, &err);
   }
 }
 
@@ -193,6 +205,7 @@ sbx_op *sbx_runner_put(sbx_runner *runner, sbx_session *session, sbx_slice path,
 
 typedef struct get_op {
   sbx_runner_op op;
+  sbx_buf path;
   sbx_buf *out;
   char tag[SBX_RUNNER_TAG + 1];
 } get_op;
@@ -209,7 +222,7 @@ static int take_file(const get_op *get, const sbx_runner_report *report, sbx_err
   case SBX_RUNNER_ABSENT:
     return sbx_err_set(err, SBX_ENOTFOUND, "%s: read a file: there is none", provider);
   case SBX_RUNNER_GOING:
-    return sbx_err_set(err, SBX_ETOOBIG, NULL);
+    return sbx_err_set(err, SBX_ETOOBIG, "the file has more than %zu bytes", get->out->max);
   case SBX_RUNNER_NODIR:
     return sbx_err_set(err, SBX_EINVAL,
                        "%s: read a file: it is no regular file, lies below a file, or must not be "
@@ -233,7 +246,14 @@ static void on_got(sbx_runner_op *op, const sbx_runner_answer *answer) {
   if (rc == SBX_OK)
     rc = take_file(get, &report, &err);
   sbx_runner_report_deinit(&report);
-  sbx_steps_finish(&op->steps, rc == SBX_OK ? NULL : &err);
+  if (rc == SBX_OK)
+    sbx_steps_finish(&op->steps, NULL);
+  else
+    fail_file(op, &get->path, &err);
+}
+
+static void release_get(sbx_steps *steps) {
+  sbx_buf_deinit(&((get_op *)(void *)steps)->path);
 }
 
 sbx_op *sbx_runner_get(sbx_runner *runner, sbx_session *session, sbx_slice path, sbx_buf *out,
@@ -244,6 +264,12 @@ sbx_op *sbx_runner_get(sbx_runner *runner, sbx_session *session, sbx_slice path,
   if (get == NULL)
     return NULL;
   get->out = out;
+  get->op.steps.release = release_get;
+  sbx_buf_init(&get->path, SIZE_MAX);
+  if (sbx_buf_append_slice(&get->path, path) != SBX_OK) {
+    sbx_steps_finish_code(&get->op.steps, SBX_ENOMEM);
+    return &get->op.steps.op;
+  }
   if (sbx__runner_take_tag(runner, get->tag, &err) != SBX_OK) {
     sbx_steps_finish(&get->op.steps, &err);
     return &get->op.steps.op;

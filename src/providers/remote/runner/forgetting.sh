@@ -7,10 +7,10 @@ forget() {
     if try is_there; then
       true >"$_cs_h/forget"
       if [ -s "$_cs_h/end" ] || ! read -r _cs_p <"$_cs_h/pid" || ! kill -0 "$_cs_p"; then
-        rm -rf "$_cs_h" "$_cs_h.stop" "$_cs_h.text" "$_cs_h.input"
+        rm -rf "$_cs_h" "$_cs_h.stop" "$_cs_h.text" "$_cs_h.input" "$_cs_h.env"
       fi
-    elif try has stop || try has text || try has input; then
-      rm -f "$_cs_h.stop" "$_cs_h.text" "$_cs_h.input"
+    elif try has stop || try has text || try has input || try has env; then
+      rm -f "$_cs_h.stop" "$_cs_h.text" "$_cs_h.input" "$_cs_h.env"
     fi
   done
   _cs_tag=$_cs_x

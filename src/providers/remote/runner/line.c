@@ -139,18 +139,26 @@ static void put_kind(const sbx_runner_line *line, const sbx_exec_spec *spec) {
   }
 }
 
-/* Variables as lines for sh. */
-static void put_env(const sbx_runner_line *line, const sbx_runner_command *command) {
-  const sbx_exec_spec *spec = command->spec;
-  sbx_buf lines;
-  sbx_buf_init(&lines, MAX_TEXT);
-  for (size_t i = 0; command->env && i < spec->env_count; i++) {
-    sbx_buf_append_str(&lines, "export ");
-    sbx_buf_append_slice(&lines, spec->env[i].name);
-    sbx_buf_append_char(&lines, '=');
-    sbx_runner_quote(&lines, spec->env[i].value);
-    sbx_buf_append_char(&lines, '\n');
+int sbx_runner_line_variables(sbx_buf *out, const sbx_exec_spec *spec) {
+  for (size_t i = 0; i < spec->env_count; i++) {
+    sbx_buf_append_str(out, "export ");
+    sbx_buf_append_slice(out, spec->env[i].name);
+    sbx_buf_append_char(out, '=');
+    sbx_runner_quote(out, spec->env[i].value);
+    sbx_buf_append_char(out, '\n');
   }
+  return out->error;
+}
+
+static void put_variables(const sbx_runner_line *line, const sbx_runner_command *command) {
+  sbx_buf lines;
+  if (command->variables == SBX_RUNNER_STORED) {
+    put(line, " @");
+    return;
+  }
+  sbx_buf_init(&lines, MAX_TEXT);
+  if (command->env)
+    sbx_runner_line_variables(&lines, command->spec);
   if (lines.error == SBX_OK && lines.len > MAX_WORD)
     lines.error = SBX_ETOOBIG;
   if (lines.error == SBX_OK)
@@ -158,7 +166,7 @@ static void put_env(const sbx_runner_line *line, const sbx_runner_command *comma
   else if (line->buf->error == SBX_OK)
     line->buf->error = lines.error;
   if (lines.ptr != NULL)
-    sbx_wipe(lines.ptr, lines.len); /* variables may be secrets */
+    sbx_wipe(lines.ptr, lines.len); /* they may be secrets */
   sbx_buf_deinit(&lines);
 }
 
@@ -193,7 +201,7 @@ static void put_run(const sbx_runner_line *line, const sbx_runner_command *c, sb
   put_kind(line, spec);
   put_source(line, c->text, text, " 3");
   put_source(line, c->input, spec->stdin_bytes, " 0");
-  put_env(line, c);
+  put_variables(line, c);
   for (size_t i = 0; i < c->left_count; i++) {
     put(line, " ");
     put(line, c->left[i]);

@@ -36,6 +36,7 @@ typedef struct sbx_runner_command {
   bool env;  /* the line carries the variables */
   sbx_runner_source text;
   sbx_runner_source input;
+  sbx_runner_source variables;
   const char (*left)[33]; /* tags of the commands whose folders may go */
   size_t left_count;
 } sbx_runner_command;
@@ -62,6 +63,8 @@ void sbx_runner_line_put(const sbx_runner_line *line, const char *tag, sbx_slice
 
 /* The text that the command's shell, or its interpreter, gets: words are a text of quoted ones. */
 int sbx_runner_line_words(sbx_buf *out, const sbx_exec_spec *spec);
+/* Variables as lines for sh. */
+int sbx_runner_line_variables(sbx_buf *out, const sbx_exec_spec *spec);
 /* Strict quoting for sh: the only one there is. */
 void sbx_runner_quote(sbx_buf *out, sbx_slice text);
 

@@ -152,7 +152,7 @@ case $2 in
 \~ | \~/*) cd -- "$HOME${2#?}" || tell nodir ;;
 *) cd -- "$2" || tell nodir ;;
 esac
-_cs_src=$9 _cs_in=${10}
+_cs_src=$9 _cs_in=${10} _cs_env=${11}
 if [ "$_cs_src" = @ ]; then
   try has text || tell unstored
   _cs_src=@$_cs_h.text
@@ -161,9 +161,13 @@ if [ "$_cs_in" = @ ]; then
   try has input || tell unstored
   _cs_in=@$_cs_h.input
 fi
+if [ "$_cs_env" = @ ]; then
+  try has env || tell unstored
+  _cs_env=@$_cs_h.env
+fi
 try make_folder || tell unstored
 if [ $# -gt 11 ]; then (shift 11 && forget "$@") >/dev/null & fi
-_cs_join='' _cs_keep='' _cs_text='' _cs_env='' _cs_main=''
+_cs_join='' _cs_keep='' _cs_text='' _cs_main=''
 case $6 in *j*) _cs_join=1 ;; esac
 case $6 in *k*) _cs_keep=1 ;; esac
 case $7$_cs_src in
@@ -197,7 +201,7 @@ case $_cs_in in
   ;;
 esac
 exec </dev/null
-if [ "${11}" ]; then _cs_env=$(take "${11}") || give_up unstored; fi
+if [ "$_cs_env" ]; then _cs_env=$(take "$_cs_env") || give_up unstored; fi
 
 {
   if [ "$3" != 0 ]; then timer "$3" & fi
@@ -268,7 +272,7 @@ if [ "${11}" ]; then _cs_env=$(take "${11}") || give_up unstored; fi
   # shellcheck disable=SC2086
   report "$4" "$5" $_cs_v
   if [ -e "$_cs_h/forget" ]; then
-    rm -rf "$_cs_h" "$_cs_h.stop" "$_cs_h.text" "$_cs_h.input"
+    rm -rf "$_cs_h" "$_cs_h.stop" "$_cs_h.text" "$_cs_h.input" "$_cs_h.env"
   elif [ "$_cs_in" ]; then
     rm -f "$_cs_in" >/dev/null &
   fi

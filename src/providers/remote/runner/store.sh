@@ -1,7 +1,7 @@
 # shellcheck shell=sh
 # program: stores a piece of a command's text or input, for wires whose lines have a limit.
 #
-# $1 tag, $2 text or input, $3 where the piece begins, $4 the piece in base64. It lies beside the folder, where
+# $1 tag, $2 text, input or env, $3 where the piece begins, $4 the piece in base64. It lies beside the folder, where
 # run.sh finds it. A piece that comes twice is there once.
 # include prologue.sh
 # include report.sh
