@@ -1,6 +1,7 @@
 // run.sh and the programs beside it, under each shell that may be a sandbox's /bin/sh.
 import assert from "node:assert/strict";
-import { existsSync, mkdirSync, readdirSync, readFileSync, writeFileSync } from "node:fs";
+import { spawnSync } from "node:child_process";
+import { existsSync, mkdirSync, mkdtempSync, readdirSync, readFileSync, rmSync, writeFileSync } from "node:fs";
 import { randomBytes } from "node:crypto";
 import path from "node:path";
 import { setTimeout as sleep } from "node:timers/promises";
@@ -8,7 +9,7 @@ import { setTimeout as sleep } from "node:timers/promises";
 import { tempDir } from "../support/temp.js";
 import { eventually } from "../support/wait.js";
 import { ask, forget, run } from "./command.js";
-import { everyShell, newTag } from "./support.js";
+import { asSh, everyShell, newTag, which } from "./support.js";
 
 const folder = (tag) => `/tmp/.cloudsandbox-${tag}`;
 
@@ -188,4 +189,83 @@ everyShell("C201 a command that takes our folder away", async (t, shell) => {
   assert.deepEqual([result.end, result.code, result.stdout, result.stderr, result.lost], ["ran", 3, "x\n", "y\n", [0, 0]]);
   assert.ok(performance.now() - begin < 4_000);
   assert.equal((await ask(shell, "ask", result.tag, [100, 0])).stdout, "x\n");
+});
+
+// A mount namespace of its own, with another /tmp.
+const canMount = spawnSync("unshare", ["--mount", "mount", "-t", "tmpfs", "none", "/tmp"]).status === 0;
+
+/** A shell whose /tmp, and whatever else is named, is made by these commands first. @param {any} shell @param {string} mounts */
+const within = (shell, mounts) => ({
+  file: "unshare",
+  path: which("unshare"),
+  words: ["--mount", "/bin/sh", "-c", `${mounts}; exec "$@"`, "sh", ...asSh(shell)],
+});
+
+everyShell("another place is taken where /tmp cannot be written, and said when there is none", { skip: !canMount }, async (t, shell) => {
+  const home = mkdtempSync(path.resolve("build/home-"));
+  t.after(() => rmSync(home, { recursive: true }));
+  const readOnly = "mount -t tmpfs -o ro none /tmp";
+  const env = { PATH: process.env.PATH, HOME: home };
+  const spare = await run(within(shell, readOnly), { text: "cat; echo err >&2", input: "x".repeat(30_000) }, { env, cwd: "/" });
+  assert.deepEqual([spare.end, spare.sizes, spare.stderr], ["ran", [30_000, 4], "err\n"]);
+  await eventually("the input's end", () => !existsSync(`/var/tmp/.cloudsandbox-${spare.tag}/input`));
+  assert.ok(existsSync(`/var/tmp/.cloudsandbox-${spare.tag}/end`));
+  await forget(shell, spare.tag);
+  const nowhere = `${readOnly}; mount -t tmpfs -o ro none /var/tmp; mount -t tmpfs -o ro none /dev/shm`;
+  const atHome = await run(within(shell, nowhere), { text: "echo here" }, { env, cwd: "/proc" });
+  assert.equal(atHome.stdout, "here\n");
+  assert.deepEqual(readdirSync(home), [`.cloudsandbox-${atHome.tag}`]);
+  const none = await run(within(shell, nowhere), { text: "echo here" }, { env: { PATH: process.env.PATH }, cwd: "/proc" });
+  assert.equal(none.end, "unstored");
+  // Code there is standard input.
+  const code = await run(within(shell, readOnly), { kind: "python", text: "print(len('x'))" }, { env, cwd: "/proc" });
+  assert.equal(code.stdout, "1\n");
+  await forget(shell, code.tag);
+});
+
+everyShell("C203 a disk that is full: how much is missing is said, and the other output is whole", { skip: !canMount }, async (t, shell) => {
+  const small = within(shell, "mount -t tmpfs -o size=16m none /tmp");
+  const text = "echo first >&2; head -c 40000000 /dev/zero; sleep 0.2; echo last >&2; exit 5";
+  const result = await run(small, { text, letters: "k", head: 10 });
+  assert.deepEqual([result.end, result.code, result.stderr, result.lost[1]], ["ran", 5, "first\nlast\n".slice(0, 10), 0]);
+  assert.equal(result.sizes[1], 11);
+  const known = result.sizes[0] + result.lost[0];
+  assert.ok(known > 40_000_000 - 65_536 && known <= 40_000_001, `${known}`);
+  const full = within(shell, "mount -t tmpfs -o size=16m none /tmp; head -c 20000000 /dev/zero >/tmp/full 2>/dev/null");
+  const other = await run(full, { text: "echo elsewhere", input: "x".repeat(1000) });
+  assert.equal(other.stdout, "elsewhere\n");
+  await forget(shell, other.tag);
+});
+
+everyShell("C206 a fork bomb ends at its limit", { skip: process.getuid() !== 0 || !which("setpriv") }, async (t, shell) => {
+  const uid = 65_000 + (process.pid % 500) * 4 + ["dash", "bash", "zsh", "busybox"].indexOf(shell.name);
+  const as = [`--reuid=${uid}`, "--clear-groups", "prlimit", "--nproc=100", "--"];
+  const user = { file: "setpriv", path: which("setpriv"), words: [...as, ...asSh(shell)] };
+  const bomb = `
+import os, time
+end = time.monotonic() + 40
+while time.monotonic() < end:
+    try:
+        if os.fork() == 0: os.setsid()
+    except OSError: pass
+`;
+  const result = await run(user, { kind: "python", text: bomb, limit: 1 }, { cwd: "/" });
+  assert.deepEqual([result.end, result.gone], ["late", true]);
+  await forget(shell, result.tag);
+});
+
+everyShell("10 MB of input and of text", async (t, shell) => {
+  const go = runner(t, shell);
+  const cwd = tempDir(t);
+  const input = randomBytes(10_000_000);
+  writeFileSync(path.join(cwd, "input"), input);
+  writeFileSync(path.join(cwd, "text"), `cat\n: '${"x".repeat(10_000_000)}'\nexit 4`);
+  const result = await go({
+    source: `@${path.join(cwd, "text")}`,
+    inputSource: `@${path.join(cwd, "input")}`,
+    head: 20_000_000,
+  });
+  assert.equal(result.code, 4);
+  assert.deepEqual(result.out, input);
+  await eventually("the files' end", () => readdirSync(cwd).length === 0);
 });

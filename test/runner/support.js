@@ -29,10 +29,16 @@ export const shells = [
   { name: "busybox", file: "busybox", words: ["sh"] },
 ].map((shell) => ({ ...shell, path: which(shell.file) }));
 
-/** One test per shell. @param {string} title @param {(t: any, shell: any) => any} body */
-export function everyShell(title, body) {
+/**
+ * One test per shell.
+ * @param {string} title
+ * @param {any} optionsOrBody
+ * @param {(t: any, shell: any) => any} [body]
+ */
+export function everyShell(title, optionsOrBody, body = optionsOrBody) {
+  const options = body === optionsOrBody ? {} : optionsOrBody;
   for (const shell of shells) {
-    test(`${title} [${shell.name}]`, { timeout: 60_000 }, async (t) => {
+    test(`${title} [${shell.name}]`, { timeout: 60_000, ...options }, async (t) => {
       if (!shell.path) {
         assert.ok(!process.env.CLOUDSANDBOX_ALL_SHELLS, `${shell.name} is not installed`);
         t.skip("not installed");
@@ -43,6 +49,9 @@ export function everyShell(title, body) {
   }
 }
 
+/** The words that start it behind another program, which calls it by its own name. @param {any} shell */
+export const asSh = ({ name, path: file, words }) => [file, ...(name === "zsh" ? ["--emulate", "sh"] : words)];
+
 /**
  * Runs a text with a shell as sandboxes do.
  * @param {any} shell
@@ -52,6 +61,7 @@ export function everyShell(title, body) {
  * @returns {Promise<{ code: number | null, signal: string | null, stdout: Buffer, stderr: string }>}
  */
 export function runText(shell, script, words, { input, ...options } = {}) {
+  // zsh and bash behave as sh when they are called that.
   const argv0 = shell.words.length > 0 ? shell.file : "sh";
   const child = spawn(shell.path, [...shell.words, "-c", script, ...words], { argv0, ...options });
   /** @type {Buffer[][]} */

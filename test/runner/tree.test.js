@@ -6,7 +6,7 @@ import { test } from "node:test";
 import { setTimeout as sleep } from "node:timers/promises";
 
 import { eventually } from "../support/wait.js";
-import { everyShell, newTag, runText, shells, text, which } from "./support.js";
+import { asSh, everyShell, newTag, runText, shells, text, which } from "./support.js";
 
 const kill = text("kill");
 
@@ -142,8 +142,8 @@ for (const shell of shells) {
     });
     await eventually("the bomb", () => own().length > 140);
     // As the same user, who may have no process more: the killer was started before, as the runner is.
-    const killer = [...shell.words, "-c", kill, "kill", `CLOUDSANDBOX_RUN=${tag}`, `${bomb.pid}:`];
-    const child = spawn("setpriv", [`--reuid=${uid}`, "--clear-groups", shell.path, ...killer], { stdio: "ignore", cwd: "/" });
+    const killer = [...asSh(shell), "-c", kill, "kill", `CLOUDSANDBOX_RUN=${tag}`, `${bomb.pid}:`];
+    const child = spawn("setpriv", [`--reuid=${uid}`, "--clear-groups", ...killer], { stdio: "ignore", cwd: "/" });
     const code = await new Promise((resolve) => child.once("close", resolve));
     assert.equal(code, 0);
     assert.deepEqual(own(), []);

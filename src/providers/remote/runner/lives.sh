@@ -1,10 +1,18 @@
 # shellcheck shell=sh
-# tree_lives MARK ROOT: whether something of a command is seen to live. It is asked after every command, so
-# only processes with higher numbers than the first one are looked at.
+# tree_lives MARK ROOT: whether something of a command is seen to live. It is asked after every command, so it
+# looks at what costs little: its process group, and the environments of processes with higher numbers than
+# its first one. What hides from that is ended with the command nevertheless, where that is asked for.
 tree_lives() {
+  [ "${2%%:*}" ] || return 1
+  _cs_v=''
+  for _cs_f in /proc/[0-9]*; do
+    [ "${_cs_f#/proc/}" -le "${2%%:*}" ] || _cs_v="$_cs_v $_cs_f/environ"
+  done
+  # shellcheck disable=SC2086
+  if [ "$_cs_v" ] && grep -qszF "$1" $_cs_v; then return 0; fi
+  kill -s 0 -- "-${2%%:*}" || return 1
   _cs_mark=$1 _cs_root=$2 _cs_stop='' _cs_seen=' '
-  [ "${_cs_root%%:*}" ] || return 1
   find_root
-  pass "${_cs_root%%:*}"
+  pass 0
   [ $_cs_new ]
 }

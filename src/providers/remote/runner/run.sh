@@ -65,7 +65,7 @@ store() {
   _cs_b=$_cs_h/$2 _cs_f=$_cs_h/$2 _cs_k=0 _cs_over=''
   while _cs_r=$(LC_ALL=C dd bs=32k count=128 2>&1 >&8); do
     [ ! "$_cs_over" ] || exec cat >/dev/null
-    is_full || { echo "end-$2" && return; }
+    is_full || { at_end "$1" "$2" && return; }
     if [ "$_cs_keep" ] || [ "$(size "$_cs_f")" -lt "$3" ]; then
       continue
     elif [ "$_cs_f" = "$_cs_b" ]; then
@@ -78,14 +78,19 @@ store() {
     [ -d "$_cs_h" ] || mkdir -m 700 "$_cs_h"
     exec 8>>"$_cs_f"
   done
-  lose "$2"
+  lose "$2" "$1"
+}
+# at_end PIPE FILE
+at_end() {
+  true >"$_cs_h/$1.end"
+  echo "end-$2"
 }
 # is_full: whether dd has read all that it should.
 is_full() {
   _cs_r=${_cs_r%% records in*} _cs_r=${_cs_r##*[!0-9+]}
   [ $((${_cs_r%+*} + ${_cs_r#*+})) -eq 128 ]
 }
-# lose FILE: nothing can be written any more. The rest is read and counted; the end of the file is given up, so
+# lose FILE PIPE: nothing can be written any more. The rest is read and counted; the end of the file is given up, so
 # that there is room for the other output, and for the report.
 lose() {
   _cs_n=$(size "$_cs_f")
@@ -97,16 +102,10 @@ lose() {
     _cs_n=${_cs_r##*records out?}
     _cs_k=$((_cs_k + ${_cs_n%% *}))
     echo "lost-$1 $_cs_k"
-    is_full || { echo "end-$1" && return; }
+    is_full || { at_end "$2" "$1" && return; }
   done
   exec cat >/dev/null
 }
-# has_ended PID: whether a child of this shell has.
-has_ended() {
-  IFS= read -r _cs_v <"/proc/$1/stat"
-  case ${_cs_v##*)} in ' Z'*) ;; *) return 1 ;; esac
-}
-
 # timer LIMIT: it is a process of its own, ended together with its sleep, so that nothing sleeps on behind a
 # command that was quick. Where sleep takes no fractions the limit is a little longer.
 timer() {
@@ -207,7 +206,7 @@ if [ "$_cs_env" ]; then _cs_env=$(take "$_cs_env") || give_up unstored; fi
   if [ "$3" != 0 ]; then timer "$3" & fi
   store o out $(($4 + $5)) &
   _cs_s=$! _cs_r=$!
-  if [ "$_cs_join" ]; then echo end-err; else
+  if [ "$_cs_join" ]; then at_end e err; else
     store e err $(($4 + $5)) &
     _cs_r=$!
   fi
@@ -216,8 +215,8 @@ if [ "$_cs_env" ]; then _cs_env=$(take "$_cs_env") || give_up unstored; fi
   echo "code $?"
   # What stands in the pipes is waited for; what was left in the background and holds them is not.
   _cs_n=0
-  until has_ended $_cs_s && has_ended $_cs_r; do
-    if [ $_cs_n = 50 ]; then
+  until [ -e "$_cs_h/o.end" ] && [ -e "$_cs_h/e.end" ]; do
+    if [ $_cs_n = 300 ]; then
       { sleep 0.2 && echo drained; } &
       break
     fi
@@ -261,8 +260,8 @@ if [ "$_cs_env" ]; then _cs_env=$(take "$_cs_env") || give_up unstored; fi
     [ $_cs_g = 1 ] || { end_tree "CLOUDSANDBOX_RUN=$1" "$_cs_root" && _cs_g=1; }
   elif tree_lives "CLOUDSANDBOX_RUN=$1" "$_cs_root"; then
     _cs_bg=1
-    case $6 in *e*) end_tree "CLOUDSANDBOX_RUN=$1" "$_cs_root" && _cs_bg=2 ;; esac
   fi
+  case $_cs_e$6 in ran*e*) if end_tree "CLOUDSANDBOX_RUN=$1" "$_cs_root"; then _cs_bg=$((_cs_bg * 2)); fi ;; esac
   _cs_a=$(size "$_cs_h/out")
   [ ! "$_cs_ko" ] || _cs_a=$((_cs_a + _cs_ko + $(size "$_cs_h/out.a") + $(size "$_cs_h/out.b")))
   _cs_b=$(size "$_cs_h/err")
