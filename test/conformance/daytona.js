@@ -18,6 +18,9 @@ const FACTS = {
   refusesControlCharacters: false,
   replacesFilesAtOnce: false,
   knowsHome: true,
+  background: true,
+  choosesShell: true,
+  mainFile: true,
 };
 
 const LEAVING = new Set(["destroying", "destroyed"]);

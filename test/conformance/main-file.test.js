@@ -55,24 +55,29 @@ if __name__ == '__main__':
         for (const [name, text] of Object.entries(files)) await sandbox.writeFile(name, text);
         const code = 'import { sep } from "node:path"; console.log(await Promise.resolve(sep));';
         const { stdout, stderr } = await sandbox.exec({ code, language: "node" });
-        assert.deepEqual({ stdout, stderr }, { stdout: "/\n", stderr: "" });
+        assert.equal(stdout, "/\n");
+        // Which Node.js a remote sandbox has is not known, so its warning about the missing type stays.
+        if (provider.facts.onThisMachine) assert.equal(stderr, "");
       }
     });
 
     test("C167 nothing of the file is listed or left, whatever becomes of the code", async (t) => {
       const sandbox = provider.world(t).make();
       const left = async () => (await sandbox.shell("ls -A")).output;
+      // A home is not empty everywhere.
+      const before = await left();
+      const files = provider.facts.listsFiles ? await sandbox.listFiles() : [];
       const hold = sandbox.exec({ code: "import time; time.sleep(2)", language: "python" });
       await sandbox.shell("until ls -A | grep -q py; do sleep 0.05; done 2>/dev/null", { timeoutSeconds: 1.5 });
-      if (provider.facts.listsFiles) assert.deepEqual(await sandbox.listFiles(), []);
+      if (provider.facts.listsFiles) assert.deepEqual(await sandbox.listFiles(), files);
       await hold;
-      assert.equal(await left(), "");
+      assert.equal(await left(), before);
       await sandbox.exec({ code: "import os; os.kill(os.getpid(), 9)", language: "python" });
-      assert.equal(await left(), "");
+      assert.equal(await left(), before);
       await sandbox.exec({ code: "import time; time.sleep(99)", language: "python", timeoutSeconds: 0.5 });
-      assert.equal(await left(), "");
+      assert.equal(await left(), before);
       await sandbox.exec({ code: "import os\nif os.fork() == 0: os.execvp('sleep', ['sleep', '99'])", language: "python" });
-      assert.equal(await left(), "");
+      assert.equal(await left(), before);
     });
 
     test("C167 code of any size has its standard input for itself", async (t) => {

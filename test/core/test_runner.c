@@ -221,6 +221,7 @@ static void test_words_of_a_report(void **state) {
       {BYTES(TAG " stopped" NOTHING), SBX_RUNNER_STOPPED},
       {BYTES(TAG " unstored" NOTHING), SBX_RUNNER_UNSTORED},
       {BYTES(TAG " nodir" NOTHING), SBX_RUNNER_NODIR},
+      {BYTES(TAG " noshell" NOTHING), SBX_RUNNER_NOSHELL},
       {BYTES(TAG " again" NOTHING), SBX_RUNNER_AGAIN},
       {BYTES(TAG " going" NOTHING), SBX_RUNNER_GOING},
       {BYTES(TAG " absent" NOTHING), SBX_RUNNER_ABSENT},

@@ -47,6 +47,8 @@ struct exec_op {
   char tag[SBX_RUNNER_TAG + 1];
   char dir[200]; /* as much of its name as a message takes */
   size_t dir_len;
+  char shell[200]; /* the same */
+  size_t shell_len;
   sbx_runner_share share;
   bool keep;
   bool leaves;      /* its folder may be in the sandbox, and goes on the list of those */
@@ -319,7 +321,7 @@ static void on_pause_in_rest(sbx_steps *steps) {
 static bool is_over(const sbx_runner_report *report) {
   return report->end == SBX_RUNNER_RAN || report->end == SBX_RUNNER_LATE ||
          report->end == SBX_RUNNER_STOPPED || report->end == SBX_RUNNER_UNSTORED ||
-         report->end == SBX_RUNNER_NODIR;
+         report->end == SBX_RUNNER_NODIR || report->end == SBX_RUNNER_NOSHELL;
 }
 
 static void finish_unstarted(exec_op *exec) {
@@ -331,6 +333,11 @@ static void finish_unstarted(exec_op *exec) {
     sbx_err_append_remote(&err, sbx_slice_of(exec->dir, exec->dir_len));
     sbx_err_append(&err, "\": it is not there, is no directory, or must not be entered");
     sbx_err_append(&err, SBX__CWD_ADVICE);
+  } else if (exec->report.end == SBX_RUNNER_NOSHELL) {
+    sbx_err_set(&err, SBX_EINVAL,
+                "%s: there is no such shell in the sandbox: ", exec->op.runner->wire->provider);
+    sbx_err_append_remote(&err, sbx_slice_of(exec->shell, exec->shell_len));
+    sbx_err_append(&err, "; install it, or take \"sh\"");
   } else {
     sbx__runner_unstored(exec->op.runner, &err);
   }
@@ -343,7 +350,8 @@ static void take_end(exec_op *exec) {
   sbx_exec_status *status = exec->status;
   sbx_op_drop(&exec->follow, SBX_ECANCELED);
   take_off(exec->op.runner, exec->carried);
-  if (report->end == SBX_RUNNER_UNSTORED || report->end == SBX_RUNNER_NODIR) {
+  if (report->end == SBX_RUNNER_UNSTORED || report->end == SBX_RUNNER_NODIR ||
+      report->end == SBX_RUNNER_NOSHELL) {
     finish_unstarted(exec);
     return;
   }
@@ -647,6 +655,13 @@ static int start_command(exec_op *exec, const sbx_exec_spec *spec, sbx_slice dir
   return rc;
 }
 
+static size_t keep_name(char to[200], sbx_slice name) {
+  size_t len = name.len < 200 ? name.len : 200;
+  if (len > 0)
+    memcpy(to, name.ptr, len);
+  return len;
+}
+
 sbx_op *sbx_runner_exec(sbx_runner *runner, sbx_session *session, const sbx_exec_spec *spec,
                         sbx_slice dir, sbx_output *out, sbx_exec_status *status, sbx_op_done done,
                         void *arg) {
@@ -656,9 +671,8 @@ sbx_op *sbx_runner_exec(sbx_runner *runner, sbx_session *session, const sbx_exec
     return NULL;
   exec->out = out;
   exec->status = status;
-  exec->dir_len = dir.len < sizeof exec->dir ? dir.len : sizeof exec->dir;
-  if (exec->dir_len > 0)
-    memcpy(exec->dir, dir.ptr, exec->dir_len);
+  exec->dir_len = keep_name(exec->dir, dir);
+  exec->shell_len = keep_name(exec->shell, spec->shell);
   sbx_runner_report_init(&exec->report);
   exec->op.steps.release = release;
   exec->op.steps.ending = end_early;

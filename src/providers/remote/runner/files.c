@@ -231,6 +231,7 @@ static int take_file(const get_op *get, const sbx_runner_report *report, sbx_err
   case SBX_RUNNER_LATE:
   case SBX_RUNNER_STOPPED:
   case SBX_RUNNER_UNSTORED:
+  case SBX_RUNNER_NOSHELL:
   case SBX_RUNNER_AGAIN:
   case SBX_RUNNER_ENDED:
     break;

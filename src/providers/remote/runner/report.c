@@ -45,8 +45,8 @@ static bool next_number(sbx_slice *line, uint64_t most, uint64_t *out) {
 }
 
 static bool read_end(sbx_slice word, sbx_runner_end *out) {
-  static const char *const names[] = {"ran",   "late",  "stopped", "unstored", "nodir",
-                                      "again", "going", "absent",  "ended"};
+  static const char *const names[] = {"ran",     "late",  "stopped", "unstored", "nodir",
+                                      "noshell", "again", "going",   "absent",   "ended"};
   for (size_t i = 0; i < sizeof names / sizeof *names; i++) {
     if (!sbx_slice_eq_str(word, names[i]))
       continue;

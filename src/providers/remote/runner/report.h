@@ -10,6 +10,7 @@ typedef enum sbx_runner_end {
   SBX_RUNNER_STOPPED,  /* a kill ended it, or kept it from being started */
   SBX_RUNNER_UNSTORED, /* it was not started: there is no room for its text */
   SBX_RUNNER_NODIR,    /* it was not started: its working directory cannot be entered */
+  SBX_RUNNER_NOSHELL,  /* it was not started: the shell that was asked for is not there */
   SBX_RUNNER_AGAIN,    /* the line came a second time, and was not run again */
   SBX_RUNNER_GOING,    /* it runs still */
   SBX_RUNNER_ABSENT,   /* nothing of it is there: it has not begun, or there is no such file */

@@ -146,6 +146,11 @@ become() {
   esac
 }
 
+# A shell that was asked for is there, or nothing runs.
+case $7$8 in
+shell/*) [ -x "$8" ] || tell noshell ;;
+shellbash) PATH=$_cs_path:/bin:/usr/bin:/usr/local/bin command -v bash >/dev/null || tell noshell ;;
+esac
 case $2 in
 '') ;;
 \~ | \~/*) cd -- "$HOME${2#?}" || tell nodir ;;
