@@ -10,6 +10,11 @@
 
 #include <string.h>
 
+/* Of all heads of an answer, with those before the final one, and its trailer. */
+#define HEADS_MAX (4 * SBX_HTTP_HEAD_MAX)
+/* How often libcurl, each time for up to a hundred reads, may find none of an answer's bytes. */
+enum { EMPTY_MAX = 16 };
+
 static sbx__exchange *exchange_of(sbx_op *op) {
   return (sbx__exchange *)(void *)op;
 }
@@ -45,6 +50,45 @@ static size_t refuse(sbx__exchange *x, int code) {
   return 0;
 }
 
+/* Whether the value of a field names a coding besides `plain`. */
+static bool has_coding(sbx_slice value, const char *plain) {
+  while (value.len > 0) {
+    sbx_slice item = sbx_slice_of(value.ptr, sbx_slice_find(value, ','));
+    value = sbx_slice_skip(value, item.len + 1);
+    while (item.len > 0 && strchr(" \t", item.ptr[0]) != NULL)
+      item = sbx_slice_skip(item, 1);
+    while (item.len > 0 && strchr(" \t", item.ptr[item.len - 1]) != NULL)
+      item.len--;
+    if (item.len > 0 && !sbx_slice_eq_nocase(item, sbx_slice_str(plain)))
+      return true;
+  }
+  return false;
+}
+
+/* A few bytes could expand to more than memory and time allow, so nothing is decoded, and no coding
+ * is offered. libcurl would decode a transfer coding unasked. */
+static int check_codings(sbx__exchange *x) {
+  for (size_t i = 0; i < x->http.headers.count; i++) {
+    const sbx_header *field = &x->http.headers.items[i];
+    bool content = sbx_slice_eq_nocase(field->name, sbx_slice_str("content-encoding"));
+    bool transfer = sbx_slice_eq_nocase(field->name, sbx_slice_str("transfer-encoding"));
+    if (!(content && has_coding(field->value, "identity")) &&
+        !(transfer && has_coding(field->value, "chunked")))
+      continue;
+    /* Of an error the status says enough. */
+    x->unreadable = content && !is_success(x->http.status);
+    if (x->unreadable)
+      continue;
+    sbx_err_set(&x->failure, SBX_EPROTO,
+                "%s %s: the answer is compressed, which was not asked for (%s-Encoding: ",
+                x->method, x->target, content ? "Content" : "Transfer");
+    sbx_err_append_remote(&x->failure, field->value);
+    sbx_err_append(&x->failure, ")");
+    return SBX_EPROTO;
+  }
+  return SBX_OK;
+}
+
 static int end_of_head(sbx__exchange *x) {
   long status = 0;
   x->curl->easy_getinfo(x->easy, CURLINFO_RESPONSE_CODE, &status);
@@ -52,15 +96,40 @@ static int end_of_head(sbx__exchange *x) {
     return SBX_OK;
   x->head_done = true;
   x->http.status = (int)status;
-  if (x->on_head == NULL)
-    return SBX_OK;
+  int code = check_codings(x);
+  if (code != SBX_OK || x->on_head == NULL)
+    return code;
   return x->on_head(x->consumer, x->http.status, &x->http.headers, &x->failure);
+}
+
+/* libcurl reads on without a pause as long as something comes, be it nothing but the frames of
+ * empty chunks: so often it comes here in one round. */
+int sbx__http_on_progress(void *arg, curl_off_t down_total, curl_off_t down, curl_off_t up_total,
+                          curl_off_t up) {
+  sbx__exchange *x = arg;
+  (void)down_total;
+  (void)down;
+  (void)up_total;
+  (void)up;
+  uint64_t round = sbx_transfer_round(&x->transfer);
+  if (round != x->round)
+    x->empty = 0;
+  x->round = round;
+  if (!x->head_done || ++x->empty < EMPTY_MAX)
+    return 0;
+  sbx_err_set(&x->failure, SBX_EPROTO, "%s %s: the answer goes on, and there is nothing in it",
+              x->method, x->target);
+  return 1;
 }
 
 size_t sbx__http_on_header(char *ptr, size_t size, size_t count, void *arg) {
   sbx__exchange *x = arg;
   sbx_slice line = sbx_slice_of(ptr, size * count);
   int code = SBX_OK;
+  x->head_bytes += line.len;
+  if (x->head_bytes > HEADS_MAX)
+    return refuse(x, sbx_err_set(&x->failure, SBX_EPROTO, "%s %s: the answer is all heads",
+                                 x->method, x->target));
   if (x->head_done) /* trailers */
     return line.len;
   while (line.len > 0 && (line.ptr[line.len - 1] == '\n' || line.ptr[line.len - 1] == '\r'))
@@ -76,7 +145,7 @@ size_t sbx__http_on_header(char *ptr, size_t size, size_t count, void *arg) {
 
 /* The body of an error is cut; there the status matters. */
 static int keep_error_body(sbx__exchange *x, sbx_slice bytes) {
-  size_t room = SBX_HTTP_ERROR_BODY_MAX - x->http.body.len;
+  size_t room = x->unreadable ? 0 : SBX_HTTP_ERROR_BODY_MAX - x->http.body.len;
   if (bytes.len >= room) {
     bytes.len = room;
     x->enough = true;
@@ -88,8 +157,9 @@ static int take_body(sbx__exchange *x, sbx_slice bytes) {
   if (!is_success(x->http.status))
     return keep_error_body(x, bytes);
   if (bytes.len > x->max_bytes - x->received)
-    return sbx_err_set(&x->failure, SBX_ETOOBIG, "%s %s: the answer has more than %zu bytes",
-                       x->method, x->target, x->max_bytes);
+    return sbx_err_set(&x->failure, x->has_budget ? SBX_ETOOBIG : SBX_EPROTO,
+                       "%s %s: the answer has more than %zu bytes", x->method, x->target,
+                       x->max_bytes);
   x->received += bytes.len;
   if (x->on_bytes != NULL)
     return x->on_bytes(x->consumer, bytes, &x->failure);
@@ -98,6 +168,9 @@ static int take_body(sbx__exchange *x, sbx_slice bytes) {
 
 size_t sbx__http_on_write(char *ptr, size_t size, size_t count, void *arg) {
   sbx__exchange *x = arg;
+  x->empty = 0;
+  if (sbx_transfer_pause(&x->transfer))
+    return CURL_WRITEFUNC_PAUSE;
   int code = take_body(x, sbx_slice_of(ptr, size * count));
   if (code != SBX_OK)
     return refuse(x, code);
@@ -177,11 +250,14 @@ static int take_request_body(sbx__exchange *x, const sbx_http_request *request) 
 }
 
 static void copy_settings(sbx__exchange *x, const sbx_http_request *request) {
-  size_t unlimited = request->on_bytes != NULL ? SIZE_MAX : SBX_HTTP_MAX_BYTES_DEFAULT;
+  size_t sent = request->take_body != NULL ? request->take_body->len : request->body.len;
+  size_t sensible = SBX_HTTP_REPLY_MAX + 2 * sent;
+  size_t unlimited = request->on_bytes != NULL ? SIZE_MAX : sensible;
   x->method = request->method;
   x->repeatable = request->repeatable;
   x->timeout_ms = request->timeout_ms != 0 ? request->timeout_ms : SBX_HTTP_TIMEOUT_MS_DEFAULT;
   x->connect_ms = request->connect_ms != 0 ? request->connect_ms : SBX_HTTP_CONNECT_MS_DEFAULT;
+  x->has_budget = request->max_bytes != 0;
   x->max_bytes = request->max_bytes != 0 ? request->max_bytes : unlimited;
   x->on_head = request->on_head;
   x->on_bytes = request->on_bytes;

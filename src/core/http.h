@@ -3,7 +3,8 @@
  *
  * What holds for every exchange: http and https only, redirects are not followed (a 3xx is a
  * reply), certificates are always checked, nothing is read from .netrc, no cookies, no
- * "Expect: 100-continue". Connections are kept and shared per loop.
+ * "Expect: 100-continue", nothing is decoded: a compressed answer is an error. Connections are kept
+ * and shared per loop.
  *
  * Proxies: the `proxy` option, for all requests; without it the environment at the time of the
  * request: https_proxy or HTTPS_PROXY for https URLs, http_proxy (lower case only: a CGI server
@@ -48,7 +49,8 @@ void sbx_http_client_free(sbx_http_client *client);
 
 #define SBX_HTTP_TIMEOUT_MS_DEFAULT 60000
 #define SBX_HTTP_CONNECT_MS_DEFAULT 10000
-#define SBX_HTTP_MAX_BYTES_DEFAULT ((size_t)16 << 20)
+/* Enough for an answer that says how something is; what brings more has a budget of its own. */
+#define SBX_HTTP_REPLY_MAX ((size_t)64 << 10)
 /* Of the body of a reply that is not 2xx this much is kept; the rest is not an error. */
 #define SBX_HTTP_ERROR_BODY_MAX ((size_t)64 << 10)
 #define SBX_HTTP_HEAD_MAX ((size_t)64 << 10)
@@ -77,8 +79,9 @@ typedef struct sbx_http_request {
   bool repeatable;
   uint64_t timeout_ms; /* from start to end; 0: the default above; SBX_NO_TIMEOUT: none */
   uint64_t connect_ms; /* name lookup, connect and TLS; 0: the default above */
-  /* Most bytes of the reply's body, after decoding. 0: the default above, and no limit with
-   * `on_bytes`. */
+  /* Most bytes of the reply's body; more is SBX_ETOOBIG. 0: SBX_HTTP_REPLY_MAX and twice the bytes
+   * of `body`, which it may repeat, more makes no sense and is SBX_EPROTO; with `on_bytes` no
+   * limit. */
   size_t max_bytes;
   /* Called when the reply's head is complete. May be NULL. */
   int (*on_head)(void *consumer, int status, const sbx_headers *headers, sbx_err *err);

@@ -36,7 +36,6 @@ static const result_text result_texts[] = {
     {CURLE_RECV_ERROR, SBX_ENET, "receiving failed"},
     {CURLE_SEND_FAIL_REWIND, SBX_ENET, "the connection was closed and the request not repeated"},
     {CURLE_OUT_OF_MEMORY, SBX_ENOMEM, "out of memory"},
-    {CURLE_BAD_CONTENT_ENCODING, SBX_EPROTO, "the answer's compression is broken"},
     {CURLE_FILESIZE_EXCEEDED, SBX_ETOOBIG, "the answer is too large"},
     {CURLE_PEER_FAILED_VERIFICATION, SBX_ETLS,
      "the server's certificate is not trusted. For a private CA give its certificate by the CA "

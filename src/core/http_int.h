@@ -55,15 +55,20 @@ typedef struct sbx__exchange {
   uint64_t timeout_ms;
   uint64_t connect_ms;
   size_t max_bytes;
+  bool has_budget; /* of the request's own */
   int (*on_head)(void *consumer, int status, const sbx_headers *headers, sbx_err *err);
   int (*on_bytes)(void *consumer, sbx_slice bytes, sbx_err *err);
   void *consumer;
 
-  bool watched;   /* libcurl tells when it is about to send */
-  bool sent;      /* it has told so */
-  bool head_done; /* the final reply's head is complete */
-  bool enough;    /* ended on purpose; what came is the reply */
+  bool watched;    /* libcurl tells when it is about to send */
+  bool sent;       /* it has told so */
+  bool head_done;  /* the final reply's head is complete */
+  bool enough;     /* ended on purpose; what came is the reply */
+  bool unreadable; /* the body of an error is compressed */
   size_t received;
+  size_t head_bytes;
+  uint64_t round;  /* the last in which libcurl reported progress */
+  unsigned empty;  /* how often, since it brought something */
   sbx_err failure; /* set inside a libcurl callback */
   char curl_text[CURL_ERROR_SIZE];
 } sbx__exchange;
@@ -77,6 +82,8 @@ void sbx__http_teardown(sbx__exchange *x);
 int sbx__http_on_prereq(void *arg, char *remote_ip, char *local_ip, int remote_port,
                         int local_port);
 size_t sbx__http_on_header(char *ptr, size_t size, size_t count, void *arg);
+int sbx__http_on_progress(void *arg, curl_off_t down_total, curl_off_t down, curl_off_t up_total,
+                          curl_off_t up);
 size_t sbx__http_on_write(char *ptr, size_t size, size_t count, void *arg);
 
 /* Services repeat what they were sent. Takes the values of request fields that are credentials, by

@@ -206,6 +206,9 @@ static void set_callbacks(sbx__exchange *x) {
   curl->easy_setopt(x->easy, CURLOPT_HEADERDATA, x);
   curl->easy_setopt(x->easy, CURLOPT_WRITEFUNCTION, sbx__http_on_write);
   curl->easy_setopt(x->easy, CURLOPT_WRITEDATA, x);
+  curl->easy_setopt(x->easy, CURLOPT_XFERINFOFUNCTION, sbx__http_on_progress);
+  curl->easy_setopt(x->easy, CURLOPT_XFERINFODATA, x);
+  curl->easy_setopt(x->easy, CURLOPT_NOPROGRESS, 0L);
   x->watched =
       curl->easy_setopt(x->easy, CURLOPT_PREREQFUNCTION, sbx__http_on_prereq) == CURLE_OK &&
       curl->easy_setopt(x->easy, CURLOPT_PREREQDATA, x) == CURLE_OK;
@@ -216,7 +219,7 @@ static void set_callbacks(sbx__exchange *x) {
 }
 
 /* Options that an old library does not know are either its behaviour anyway or a comfort. */
-static int set_policy(sbx__exchange *x, const sbx_http_request *request, sbx_err *err) {
+static int set_policy(sbx__exchange *x, sbx_err *err) {
   const sbx_curl *curl = x->curl;
   CURL *easy = x->easy;
   if (curl->easy_setopt(easy, CURLOPT_PROTOCOLS_STR, "http,https") != CURLE_OK &&
@@ -236,9 +239,6 @@ static int set_policy(sbx__exchange *x, const sbx_http_request *request, sbx_err
   curl->easy_setopt(easy, CURLOPT_TCP_KEEPIDLE, KEEPALIVE_IDLE_S);
   curl->easy_setopt(easy, CURLOPT_TCP_KEEPINTVL, KEEPALIVE_INTERVAL_S);
   curl->easy_setopt(easy, CURLOPT_USERAGENT, "cloudsandbox");
-  /* All that the library can decode; a stream is asked for as it is, for the sake of latency, but
-   * decoded where the server compresses all the same. */
-  curl->easy_setopt(easy, CURLOPT_ACCEPT_ENCODING, request->on_bytes == NULL ? "" : "identity");
   return SBX_OK;
 }
 
@@ -276,8 +276,7 @@ int sbx__http_setup(sbx__exchange *x, const sbx_http_request *request, sbx_err *
   x->easy = x->curl->easy_init();
   if (x->easy == NULL)
     return no_memory(err);
-  if ((code = set_url(x, request, &url, err)) != SBX_OK ||
-      (code = set_policy(x, request, err)) != SBX_OK ||
+  if ((code = set_url(x, request, &url, err)) != SBX_OK || (code = set_policy(x, err)) != SBX_OK ||
       (code = sbx__http_client_apply(x->client, x->http.op.loop, x->curl, x->easy, &url, err)) !=
           SBX_OK ||
       (code = set_body(x, request, err)) != SBX_OK ||

@@ -99,6 +99,7 @@ typedef struct reader {
   sbx_slice text;
   size_t at;
   sbx_json_doc *doc;
+  size_t values_left;
   sbx_err *err;
   const char **names; /* room to sort an object's names */
   size_t names_cap;
@@ -367,7 +368,10 @@ static int read_items(reader *r, cJSON *parent, const char *name, unsigned depth
 
 static int read_value(reader *r, cJSON *parent, const char *name, unsigned depth) {
   const char *text = NULL;
-  switch (peek_token(r)) {
+  char first = peek_token(r);
+  if (r->values_left-- == 0)
+    return refuse(r, r->at, "too many values");
+  switch (first) {
   case '{':
   case '[':
     return read_items(r, parent, name, depth + 1);
@@ -385,7 +389,12 @@ static int read_value(reader *r, cJSON *parent, const char *name, unsigned depth
 }
 
 int sbx_json_parse(sbx_json_doc **out, sbx_slice text, sbx_err *err) {
-  reader r = {.text = text, .err = err, .doc = sbx_calloc(1, sizeof *r.doc)};
+  return sbx_json_parse_max(out, text, SBX_JSON_VALUES_DEFAULT, err);
+}
+
+int sbx_json_parse_max(sbx_json_doc **out, sbx_slice text, size_t max_values, sbx_err *err) {
+  reader r = {.text = text, .values_left = max_values, .err = err};
+  r.doc = sbx_calloc(1, sizeof *r.doc);
   int rc = r.doc ? read_value(&r, NULL, NULL, 0) : no_memory(&r);
   if (rc == SBX_OK) {
     peek_token(&r);

@@ -13,8 +13,15 @@ typedef struct sbx_json_doc sbx_json_doc;
 /* One value inside a document; borrowed from it. */
 typedef struct sbx_json sbx_json;
 
-/* Parses exactly one JSON text. Errors: SBX_EPROTO (with the offset), SBX_ENOMEM. */
+/* A value costs about a hundred bytes, whatever it takes in the text: so their number is limited,
+ * and not the length of the text alone. */
+enum { SBX_JSON_VALUES_DEFAULT = 4096 };
+
+/* Parses exactly one JSON text. Errors: SBX_EPROTO (with the offset; also for more than
+ * SBX_JSON_VALUES_DEFAULT values), SBX_ENOMEM. */
 int sbx_json_parse(sbx_json_doc **out, sbx_slice text, sbx_err *err);
+/* The same with another limit. */
+int sbx_json_parse_max(sbx_json_doc **out, sbx_slice text, size_t max_values, sbx_err *err);
 /* Wipes the strings when `secret`. NULL is fine. */
 void sbx_json_free(sbx_json_doc *doc, bool secret);
 const sbx_json *sbx_json_root(const sbx_json_doc *doc);

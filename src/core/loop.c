@@ -1,7 +1,7 @@
 /* loop.c - the core's state on one uv_loop_t.
  *
- * Four kinds of handles: one uv_timer_t for all sbx_timers (a pairing heap) with one uv_check_t,
- * one uv_poll_t per watch, and one uv_async_t. All are unreferenced but the async, which is
+ * Four kinds of handles: one uv_timer_t for all sbx_timers (a pairing heap), two uv_check_t, one
+ * uv_poll_t per watch, and one uv_async_t. All are unreferenced but the async, which is
  * referenced exactly while something is held, queued or closing; it also wakes the loop when a task
  * is queued from outside.
  *
@@ -19,8 +19,12 @@
 /* Tasks that one drain runs before other users of the loop get their turn. */
 enum { DRAIN_MAX = 256 };
 
-/* How late a timer comes when the loop was busy, and not just the clock coarse. */
-enum { LATE_MS = 2 };
+/* How late a timer comes when the loop was busy, and not just the clock coarse; and how long a
+ * deadline that comes late waits for the end of what can be read. */
+enum { LATE_MS = 2, LATE_MOST_MS = 100 };
+
+/* Our share of one turn. */
+#define SHARE_NS (UINT64_C(6) * 1000 * 1000)
 
 struct sbx_watch {
   uv_poll_t poll;
@@ -43,11 +47,19 @@ struct sbx_loop {
   uv_async_t wake;
   uv_timer_t timer;
   uv_check_t check;    /* active while overdue timers wait for a look at the descriptors */
+  uv_check_t turn_end; /* active in turns in which something of ours ran */
   size_t open_handles; /* whose close callback has not come yet */
+
+  uint64_t turns;      /* counts those */
+  uint64_t brought;    /* the last in which a descriptor brought something */
+  uint64_t spent_ns;   /* in this one, by callbacks that have returned */
+  uint64_t entered_ns; /* when the one that runs began */
+  void (*each_turn)(void *arg);
+  void *each_turn_arg;
 
   sbx_task *ready;
   sbx_task **ready_tail;
-  bool in_callback;
+  unsigned depth; /* of our callbacks: more than one where what we called runs the loop itself */
   sbx_loop_scope_fn scope;
   void *scope_arg;
 
@@ -101,7 +113,7 @@ void sbx_loop_defer(sbx_loop *loop, sbx_task *task) {
   *loop->ready_tail = task;
   loop->ready_tail = &task->next;
   update_ref(loop);
-  if (!loop->in_callback)
+  if (loop->depth == 0)
     uv_async_send(&loop->wake);
 }
 
@@ -157,12 +169,17 @@ static void end(sbx_loop *loop) {
     sbx_watch_stop(loop->watches);
   uv_close((uv_handle_t *)&loop->timer, on_own_handle_closed);
   uv_close((uv_handle_t *)&loop->check, on_own_handle_closed);
+  uv_close((uv_handle_t *)&loop->turn_end, on_own_handle_closed);
   uv_close((uv_handle_t *)&loop->wake, on_own_handle_closed);
 }
 
+static void on_turn_end(uv_check_t *handle);
+
 static void enter(sbx_loop *loop) {
-  assert(!loop->in_callback);
-  loop->in_callback = true;
+  if (loop->depth++ == 0)
+    loop->entered_ns = uv_hrtime();
+  if (!uv_is_active((uv_handle_t *)&loop->turn_end))
+    uv_check_start(&loop->turn_end, on_turn_end);
 }
 
 static void leave(sbx_loop *loop) {
@@ -170,11 +187,38 @@ static void leave(sbx_loop *loop) {
     loop->scope(loop->scope_arg, drain, loop);
   else
     drain(loop);
-  loop->in_callback = false;
   if (loop->ready != NULL)
     uv_async_send(&loop->wake);
-  else if (loop->closing && !loop->ended && loop->ops == NULL && loop->works == 0)
+  if (--loop->depth > 0)
+    return;
+  loop->spent_ns += uv_hrtime() - loop->entered_ns;
+  if (loop->ready == NULL && loop->closing && !loop->ended && loop->ops == NULL && loop->works == 0)
     end(loop);
+}
+
+/* ---- turns ---- */
+
+/* A turn ends after the poll: timers that come before the next one belong to the next one. */
+static void on_turn_end(uv_check_t *handle) {
+  sbx_loop *loop = handle->data;
+  uv_check_stop(handle);
+  loop->turns++;
+  loop->spent_ns = 0;
+  if (loop->each_turn == NULL)
+    return;
+  enter(loop);
+  loop->each_turn(loop->each_turn_arg);
+  leave(loop);
+}
+
+void sbx_loop_each_turn(sbx_loop *loop, void (*run)(void *arg), void *arg) {
+  loop->each_turn = run;
+  loop->each_turn_arg = arg;
+}
+
+bool sbx_loop_is_spent(const sbx_loop *loop) {
+  uint64_t now = loop->depth > 0 ? uv_hrtime() - loop->entered_ns : 0;
+  return loop->spent_ns + now > SHARE_NS;
 }
 
 static void on_wake(uv_async_t *handle) {
@@ -310,6 +354,23 @@ void sbx_timer_init(sbx_timer *timer, sbx_loop *loop, void (*fire)(sbx_timer *ti
   *timer = (sbx_timer){.loop = loop, .fire = fire};
 }
 
+/* Whether the last look at the descriptors brought anything. It may have been before the end of a
+ * turn or after it. */
+static bool brings_more(const sbx_loop *loop) {
+  return loop->brought > 0 && loop->turns + 1 - loop->brought <= 1;
+}
+
+bool sbx_timer_put_off(sbx_timer *timer) {
+  uint64_t now = sbx_now_ms();
+  bool late = timer->late_ms != 0 || now - timer->due_ms >= LATE_MS;
+  uint64_t since = timer->late_ms != 0 ? timer->late_ms : now;
+  if (!late || !brings_more(timer->loop) || now - since >= LATE_MOST_MS)
+    return false;
+  sbx_timer_start(timer, 1);
+  timer->late_ms = since;
+  return true;
+}
+
 void sbx_timer_start(sbx_timer *timer, uint64_t delay_ms) {
   sbx_loop *loop = timer->loop;
   sbx_timer *first = loop->timers;
@@ -317,6 +378,7 @@ void sbx_timer_start(sbx_timer *timer, uint64_t delay_ms) {
     heap_remove(loop, timer);
   uint64_t now = sbx_now_ms();
   timer->armed = delay_ms != SBX_NO_TIMEOUT;
+  timer->late_ms = 0;
   if (timer->armed) {
     timer->due_ms = delay_ms < UINT64_MAX - now ? now + delay_ms : UINT64_MAX;
     heap_insert(loop, timer);
@@ -344,6 +406,7 @@ static void on_poll(uv_poll_t *handle, int status, int events) {
   sbx_loop *loop = watch->loop;
   enter(loop);
   int seen = 0;
+  loop->brought = loop->turns + 1;
   if (status < 0)
     seen = SBX_FAILED;
   else
@@ -453,13 +516,16 @@ int sbx_loop_new(sbx_loop **out, uv_loop_t *uv, sbx_err *err) {
   }
   uv_timer_init(uv, &loop->timer);
   uv_check_init(uv, &loop->check);
+  uv_check_init(uv, &loop->turn_end);
   loop->wake.data = loop;
   loop->timer.data = loop;
   loop->check.data = loop;
-  loop->open_handles = 3;
+  loop->turn_end.data = loop;
+  loop->open_handles = 4;
   uv_unref((uv_handle_t *)&loop->wake);
   uv_unref((uv_handle_t *)&loop->timer);
   uv_unref((uv_handle_t *)&loop->check);
+  uv_unref((uv_handle_t *)&loop->turn_end);
   *out = loop;
   return SBX_OK;
 }
@@ -471,16 +537,15 @@ void sbx_loop_close(sbx_loop *loop, void (*closed)(void *arg), void *arg) {
   loop->closed_arg = arg;
   update_ref(loop);
   sbx__op_abort_all(loop);
-  if (!loop->in_callback)
+  if (loop->depth == 0)
     uv_async_send(&loop->wake);
 }
 
 void sbx_loop_run_ready(sbx_loop *loop) {
-  bool nested = loop->in_callback;
-  loop->in_callback = true;
+  loop->depth++;
   while (loop->ready != NULL)
     drain(loop);
-  loop->in_callback = nested;
+  loop->depth--;
 }
 
 void sbx_loop_hold(sbx_loop *loop) {

@@ -34,6 +34,7 @@ void sbx_task_cancel(sbx_task *task);
  * can be freed at once after sbx_timer_stop(). No allocation. */
 typedef struct sbx_timer {
   uint64_t due_ms;
+  uint64_t late_ms;                         /* since when it is put off; 0: it is not */
   struct sbx_timer *child, *sibling, *prev; /* heap links */
   bool armed;
   sbx_loop *loop;
@@ -44,6 +45,20 @@ void sbx_timer_init(sbx_timer *timer, sbx_loop *loop, void (*fire)(sbx_timer *ti
 /* (Re)arms it `delay_ms` from now; SBX_NO_TIMEOUT disarms. */
 void sbx_timer_start(sbx_timer *timer, uint64_t delay_ms);
 void sbx_timer_stop(sbx_timer *timer);
+/* For a deadline, in its `fire`: true when the loop was busy until after it and what came in time
+ * is still being read. It is armed again then, for the next turn; at most for a moment, however
+ * much comes. */
+bool sbx_timer_put_off(sbx_timer *timer);
+
+/* ---- work per turn ---- */
+
+/* Whether the core, with what it called, has had its share of this turn of the loop: what can wait
+ * then waits for sbx_loop_next_turn(), so that the host's other work gets its turn. */
+bool sbx_loop_is_spent(const sbx_loop *loop);
+
+/* `run(arg)` is called once per turn, after the look at the descriptors; NULL: no more. It does not
+ * make the loop look: what is ready stays watched meanwhile. One owner: transfer.c. */
+void sbx_loop_each_turn(sbx_loop *loop, void (*run)(void *arg), void *arg);
 
 /* ---- descriptor watches ---- */
 

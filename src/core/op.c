@@ -27,8 +27,10 @@ static sbx_op *op_of_task(sbx_task *task) {
   return (sbx_op *)(void *)((char *)task - offsetof(sbx_op, task));
 }
 
+/* What has come in time counts, although it is read later. */
 static void on_deadline(sbx_timer *timer) {
-  sbx_op_abort((sbx_op *)(void *)((char *)timer - offsetof(sbx_op, deadline)), SBX_ETIMEOUT);
+  if (!sbx_timer_put_off(timer))
+    sbx_op_abort((sbx_op *)(void *)((char *)timer - offsetof(sbx_op, deadline)), SBX_ETIMEOUT);
 }
 
 static void on_born_closed(sbx_task *task) {

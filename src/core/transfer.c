@@ -4,6 +4,11 @@
  * timer. What happened is told to it from our own loop callbacks, each followed by a look for
  * transfers that have ended.
  *
+ * Transfers are read one after the other until the core has had its share of the turn. One that is
+ * read then is paused, for libcurl reads on as long as something comes, and descriptors that are
+ * left are not read; both wait in one queue for the next turn. So whatever services send, the
+ * host's other work gets its turn, and so does each of them.
+ *
  * Invariant: owners are called, and handles removed, only outside of libcurl (`inside` is false).
  */
 #include "core/transfer.h"
@@ -25,12 +30,14 @@ typedef struct sbx__pool pool;
 /* A descriptor that libcurl waits for. That of a kept connection goes on being watched between two
  * requests, which saves the system calls to stop and to start again. */
 typedef struct sock {
+  sbx__waiter waiter; /* first; while it is ready and not read */
   struct sock *next, *prev;
   pool *pool;
   curl_socket_t fd;
   bool idle;  /* libcurl waits for nothing */
   int events; /* what is watched for */
   sbx_watch *watch;
+  int ready; /* for what */
 } sock;
 
 struct sbx__pool {
@@ -39,13 +46,70 @@ struct sbx__pool {
   CURLM *multi;
   sbx_timer timer;
   sock *socks;
+  sbx__waiter *first_waiter, *last_waiter;
+  size_t waiters;
+  sbx_timer wake; /* a paused transfer has nothing else that wakes the loop */
   sbx_transfer *active;
   bool inside;
+  uint64_t rounds; /* how often libcurl was told something */
 };
+
+/* ---- what waits for the next turn ---- */
+
+static void leave_queue(pool *p, sbx__waiter *w) {
+  if (!w->waits)
+    return;
+  if (w->prev != NULL)
+    w->prev->next = w->next;
+  else
+    p->first_waiter = w->next;
+  if (w->next != NULL)
+    w->next->prev = w->prev;
+  else
+    p->last_waiter = w->prev;
+  w->next = w->prev = NULL;
+  w->waits = false;
+  if (--p->waiters == 0)
+    sbx_loop_each_turn(p->loop, NULL, NULL);
+}
+
+/* Each once at most: who comes meanwhile is behind them. */
+static void serve_queue(void *arg) {
+  pool *p = arg;
+  for (size_t n = p->waiters; n > 0 && p->waiters > 0 && !sbx_loop_is_spent(p->loop); n--) {
+    sbx__waiter *w = p->first_waiter;
+    leave_queue(p, w);
+    w->serve(w);
+  }
+  if (p->waiters > 0)
+    sbx_timer_start(&p->wake, 1);
+}
+
+static void join_queue(pool *p, sbx__waiter *w) {
+  if (w->waits)
+    return;
+  w->waits = true;
+  w->prev = p->last_waiter;
+  if (w->prev != NULL)
+    w->prev->next = w;
+  else
+    p->first_waiter = w;
+  p->last_waiter = w;
+  if (p->waiters++ == 0)
+    sbx_loop_each_turn(p->loop, serve_queue, p);
+  if (!p->wake.armed)
+    sbx_timer_start(&p->wake, 1);
+}
+
+/* The turn that it makes is all. */
+static void on_wake(sbx_timer *timer) {
+  (void)timer;
+}
 
 /* ---- what has ended ---- */
 
 static void unlink_transfer(pool *p, sbx_transfer *t) {
+  leave_queue(p, &t->waiter);
   if (t->prev != NULL)
     t->prev->next = t->next;
   else
@@ -103,6 +167,7 @@ static void act(pool *p, curl_socket_t fd, int events) {
   int running = 0;
   assert(!p->inside);
   p->inside = true;
+  p->rounds++;
   CURLMcode rc = p->curl->multi_socket_action(p->multi, fd, events, &running);
   p->inside = false;
   if (rc != CURLM_OK && rc != CURLM_BAD_SOCKET) {
@@ -122,6 +187,18 @@ static void set_events(sock *s, int events) {
   sbx_watch_set(s->watch, events);
 }
 
+static void serve(sock *s, int events) {
+  int mask = ((events & SBX_READABLE) ? CURL_CSELECT_IN : 0) |
+             ((events & SBX_WRITABLE) ? CURL_CSELECT_OUT : 0);
+  if (!s->idle && mask != 0)
+    act(s->pool, s->fd, mask);
+}
+
+static void serve_waiting(sbx__waiter *w) {
+  sock *s = (sock *)(void *)w;
+  serve(s, s->ready & s->events);
+}
+
 /* An error of the descriptor is passed on as readiness: libcurl then reads what came before it and
  * finds the error by itself, where its error bit would end the transfer unread. */
 static void on_socket_event(void *arg, int events) {
@@ -135,9 +212,11 @@ static void on_socket_event(void *arg, int events) {
     events = s->events;
     sbx_watch_set(s->watch, events);
   }
-  int mask = ((events & SBX_READABLE) ? CURL_CSELECT_IN : 0) |
-             ((events & SBX_WRITABLE) ? CURL_CSELECT_OUT : 0);
-  act(s->pool, s->fd, mask);
+  s->ready = events;
+  if (s->waiter.waits || sbx_loop_is_spent(s->pool->loop))
+    join_queue(s->pool, &s->waiter);
+  else
+    serve(s, events);
 }
 
 static void on_timeout(sbx_timer *timer) {
@@ -160,6 +239,7 @@ static void free_sock(sock *s) {
     p->socks = s->next;
   if (s->next != NULL)
     s->next->prev = s->prev;
+  leave_queue(p, &s->waiter);
   sbx_watch_stop(s->watch);
   sbx_free(s);
 }
@@ -179,6 +259,7 @@ static sock *new_sock(pool *p, curl_socket_t fd) {
     sbx_free(s);
     return NULL;
   }
+  s->waiter.serve = serve_waiting;
   s->pool = p;
   s->fd = fd;
   s->next = p->socks;
@@ -259,6 +340,7 @@ static void free_pool(void *state) {
   while (p->socks != NULL)
     free_sock(p->socks);
   sbx_timer_stop(&p->timer);
+  sbx_timer_stop(&p->wake);
   sbx_free(p);
 }
 
@@ -269,6 +351,7 @@ static pool *new_pool(sbx_loop *loop, const sbx_curl *curl) {
   p->loop = loop;
   p->curl = curl;
   sbx_timer_init(&p->timer, loop, on_timeout);
+  sbx_timer_init(&p->wake, loop, on_wake);
   p->multi = curl->multi_init();
   if (p->multi == NULL) {
     sbx_free(p);
@@ -281,6 +364,28 @@ static pool *new_pool(sbx_loop *loop, const sbx_curl *curl) {
   curl->multi_setopt(p->multi, CURLMOPT_PIPELINING, CURLPIPE_MULTIPLEX);
   curl->multi_setopt(p->multi, CURLMOPT_MAXCONNECTS, IDLE_CONNECTIONS_MAX);
   return p;
+}
+
+/* What libcurl has held back comes first, from inside of this call. */
+static void go_on(sbx__waiter *w) {
+  sbx_transfer *t = (sbx_transfer *)(void *)w;
+  pool *p = t->pool;
+  p->inside = true;
+  CURLcode rc = p->curl->easy_pause(t->easy, CURLPAUSE_CONT);
+  p->inside = false;
+  if (rc != CURLE_OK)
+    finish_transfer(p, t, rc);
+}
+
+uint64_t sbx_transfer_round(const sbx_transfer *transfer) {
+  return transfer->pool->rounds;
+}
+
+bool sbx_transfer_pause(sbx_transfer *transfer) {
+  if (!sbx_loop_is_spent(transfer->pool->loop))
+    return false;
+  join_queue(transfer->pool, &transfer->waiter);
+  return true;
 }
 
 int sbx_transfer_start(sbx_transfer *transfer, sbx_loop *loop, CURL *easy,
@@ -297,7 +402,12 @@ int sbx_transfer_start(sbx_transfer *transfer, sbx_loop *loop, CURL *easy,
     sbx_loop_set_transfer_state(loop, p, free_pool);
   }
   assert(!p->inside && !transfer->active);
-  *transfer = (sbx_transfer){.easy = easy, .done = done, .active = true, .next = p->active};
+  *transfer = (sbx_transfer){.waiter.serve = go_on,
+                             .pool = p,
+                             .easy = easy,
+                             .done = done,
+                             .active = true,
+                             .next = p->active};
   curl->easy_setopt(easy, CURLOPT_PRIVATE, transfer);
   curl->easy_setopt(easy, CURLOPT_OPENSOCKETFUNCTION, open_socket);
   curl->easy_setopt(easy, CURLOPT_CLOSESOCKETFUNCTION, close_socket);

@@ -9,8 +9,17 @@
 #include "core/curl_dl.h"
 #include "core/loop.h"
 
+/* Waits for a turn of the loop that has time left. */
+typedef struct sbx__waiter {
+  struct sbx__waiter *next, *prev;
+  void (*serve)(struct sbx__waiter *waiter);
+  bool waits;
+} sbx__waiter;
+
 /* Embedded in its owner. */
 typedef struct sbx_transfer {
+  sbx__waiter waiter; /* first; while it is paused */
+  struct sbx__pool *pool;
   CURL *easy;
   void (*done)(struct sbx_transfer *transfer, CURLcode result);
   struct sbx_transfer *next, *prev; /* the active ones of the loop */
@@ -27,6 +36,14 @@ int sbx_transfer_start(sbx_transfer *transfer, sbx_loop *loop, CURL *easy,
 /* Ends it without `done`; its connection is closed unless the transfer shares it. A transfer that
  * is not active is left alone. */
 void sbx_transfer_stop(sbx_transfer *transfer, sbx_loop *loop);
+
+/* For the write function, which libcurl calls as long as something comes: whether it is to return
+ * CURL_WRITEFUNC_PAUSE, since the core has had its share of this turn. The transfer goes on in a
+ * later one by itself. */
+bool sbx_transfer_pause(sbx_transfer *transfer);
+
+/* Differs between two calls of libcurl's into this transfer when it has returned in between. */
+uint64_t sbx_transfer_round(const sbx_transfer *transfer);
 
 /* How many connections are watched, in use or kept for the next request. */
 size_t sbx_transfer_connections(const sbx_loop *loop);

@@ -247,7 +247,7 @@ static int read_common(sbx_sandbox *sb, const sbx_json *options, sbx_err *err) {
 static int configure(sbx_sandbox *sb, sbx_slice options_json, sbx_err *err) {
   sbx_json_doc *doc = NULL;
   sbx_err why;
-  int rc = sbx_json_parse(&doc, options_json, &why);
+  int rc = sbx_json_parse_max(&doc, options_json, SIZE_MAX, &why);
   if (rc == SBX_EPROTO)
     return sbx_err_set(err, SBX_EINVAL, "the options are not JSON: %s", why.message);
   if (rc != SBX_OK) {

@@ -244,28 +244,49 @@ static void test_redirects_are_not_followed(void **state) {
   drop(&r);
 }
 
+/* C185: nothing is decoded, since nobody knows how much it would become. */
 static void test_compression(void **state) {
+  static const char *const paths[] = {"/coded?as=gzip", "/coded?as=GZIP%2C%20gzip",
+                                      "/coded?as=identity%2C%20br", "/coded?as=x",
+                                      "/transfer-coded"};
   fixture *f = *state;
   reply r = {0};
-  get(f, server.http, "/gzip", &r);
+  for (size_t i = 0; i < sizeof paths / sizeof paths[0]; i++) {
+    for (int streamed = 0; streamed < 2; streamed++) {
+      stream s = {0};
+      sbx_http_request request =
+          streamed ? to_stream(f, paths[i], &s) : to(f, "GET", server.http, paths[i]);
+      run(f, NULL, &request, &r);
+      assert_error(&r, SBX_EPROTO, true, "compressed");
+      assert_int_equal(s.bytes, 0);
+      drop(&r);
+    }
+  }
+  get(f, server.http, "/coded?as=identity", &r);
   assert_ok(&r, 200);
-  assert_string_equal(r.body, "plain text");
+  assert_string_equal(r.body, "text");
   drop(&r);
-  get(f, server.http, "/bad-gzip", &r);
-  assert_error(&r, SBX_EPROTO, true, "compression");
-  drop(&r);
-  /* The limit counts what comes out. */
-  sbx_http_request request = to(f, "GET", server.http, "/bomb");
-  request.max_bytes = 1 << 20;
-  run(f, NULL, &request, &r);
-  assert_error(&r, SBX_ETOOBIG, true, "1048576");
-  drop(&r);
-  /* A stream is asked for as it is, and decoded when it is not. */
-  stream s = {0};
-  request = to_stream(f, "/bomb", &s);
-  run(f, NULL, &request, &r);
+  get(f, server.http, "/asked-codings", &r);
   assert_ok(&r, 200);
-  assert_int_equal(s.bytes, 8 << 20);
+  assert_string_equal(r.body, "none");
+  drop(&r);
+  /* The status of an error says enough. */
+  get(f, server.http, "/coded?as=gzip&code=503", &r);
+  assert_ok(&r, 503);
+  assert_string_equal(r.body, "");
+  drop(&r);
+}
+
+/* C186: what nobody gave a budget has a small one. */
+static void test_a_reply_has_a_budget(void **state) {
+  fixture *f = *state;
+  reply r = {0};
+  get(f, server.http, "/huge?bytes=65536", &r);
+  assert_ok(&r, 200);
+  assert_int_equal(r.len, 65536);
+  drop(&r);
+  get(f, server.http, "/huge?bytes=65537", &r);
+  assert_error(&r, SBX_EPROTO, true, "65536");
   drop(&r);
 }
 
@@ -284,7 +305,7 @@ static void test_size_limits(void **state) {
   assert_true(r.len <= 99999);
   drop(&r);
   get(f, server.http, "/huge?bytes=100000000000", &r);
-  assert_error(&r, SBX_ETOOBIG, true, "GET 127.0.0.1:");
+  assert_error(&r, SBX_EPROTO, true, "GET 127.0.0.1:");
   drop(&r);
   /* Of an error the beginning is enough. */
   get(f, server.http, "/huge-error", &r);
@@ -297,7 +318,9 @@ static void test_deep_nesting_is_only_bytes_here(void **state) {
   fixture *f = *state;
   reply r = {0};
   sbx_json_doc *doc = NULL;
-  get(f, server.http, "/brackets", &r);
+  sbx_http_request request = to(f, "GET", server.http, "/brackets");
+  request.max_bytes = 1 << 20;
+  run(f, NULL, &request, &r);
   assert_ok(&r, 200);
   assert_int_equal(r.len, 200000);
   assert_int_equal(sbx_json_parse(&doc, sbx_slice_of(r.body, r.len), NULL), SBX_EPROTO);
@@ -516,6 +539,7 @@ int main(void) {
       HTTP_TEST(test_every_status_is_a_reply),
       HTTP_TEST(test_redirects_are_not_followed),
       HTTP_TEST(test_compression),
+      HTTP_TEST(test_a_reply_has_a_budget),
       HTTP_TEST(test_size_limits),
       HTTP_TEST(test_deep_nesting_is_only_bytes_here),
       HTTP_TEST(test_streamed_reply),

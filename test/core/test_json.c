@@ -477,6 +477,33 @@ static void test_iteration(void **state) {
   sbx_json_free(doc, false);
 }
 
+/* C186: the limit is kept while reading, so that no more is ever allocated. */
+static void test_values_are_limited(void **state) {
+  (void)state;
+  sbx_json_doc *doc = NULL;
+  sbx_err err;
+  const char *text = "[[1,2],{\"a\":null},\"b\"]"; /* 7 values */
+  assert_int_equal(sbx_json_parse_max(&doc, sbx_slice_str(text), 7, &err), SBX_OK);
+  sbx_json_free(doc, false);
+  for (size_t max = 0; max < 7; max++) {
+    assert_int_equal(sbx_json_parse_max(&doc, sbx_slice_str(text), max, &err), SBX_EPROTO);
+    assert_non_null(strstr(err.message, "too many values"));
+  }
+  sbx_buf zeros;
+  sbx_buf_init(&zeros, SIZE_MAX);
+  sbx_buf_append_str(&zeros, "[0");
+  for (int i = 2; i < SBX_JSON_VALUES_DEFAULT; i++)
+    sbx_buf_append_str(&zeros, ",0");
+  size_t len = zeros.len;
+  sbx_buf_append_str(&zeros, "]");
+  assert_int_equal(sbx_json_parse(&doc, sbx_buf_slice(&zeros), &err), SBX_OK);
+  sbx_json_free(doc, false);
+  sbx_buf_truncate(&zeros, len);
+  sbx_buf_append_str(&zeros, ",0]");
+  assert_int_equal(sbx_json_parse(&doc, sbx_buf_slice(&zeros), &err), SBX_EPROTO);
+  sbx_buf_deinit(&zeros);
+}
+
 /* Twins far apart in a large object are found, whatever their order. */
 static void test_duplicates_in_a_large_object(void **state) {
   (void)state;
@@ -495,7 +522,8 @@ static void test_duplicates_in_a_large_object(void **state) {
     }
     sbx_json_end_object(&out);
     sbx_json_doc *doc;
-    assert_int_equal(parse(&doc, sbx_buf_slice(&text), NULL), twin ? SBX_EPROTO : SBX_OK);
+    assert_int_equal(sbx_json_parse_max(&doc, sbx_buf_slice(&text), 20001, NULL),
+                     twin ? SBX_EPROTO : SBX_OK);
     if (!twin) {
       assert_int_equal(sbx_json_count(sbx_json_root(doc)), 20000);
       sbx_json_free(doc, false);
@@ -652,6 +680,7 @@ int main(void) {
       cmocka_unit_test_teardown(test_numbers, no_leaks),
       cmocka_unit_test_teardown(test_numbers_in_another_locale, no_leaks),
       cmocka_unit_test_teardown(test_iteration, no_leaks),
+      cmocka_unit_test_teardown(test_values_are_limited, no_leaks),
       cmocka_unit_test_teardown(test_duplicates_in_a_large_object, no_leaks),
       cmocka_unit_test_teardown(test_allocation_failure, no_leaks),
       cmocka_unit_test_teardown(test_writer, no_leaks),

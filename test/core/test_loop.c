@@ -422,6 +422,117 @@ static void test_what_came_in_time_is_seen_before_a_deadline(void **state) {
   close(b.pipe[1]);
 }
 
+/* C178: a deadline that comes late waits for the end of what can be read, bounded. */
+typedef struct late_host {
+  sbx_timer deadline; /* first */
+  int pipe[2];
+  sbx_watch *watch;
+  uint64_t since;
+  int left; /* bytes in the pipe; the reader takes one per turn. Negative: without an end */
+  int seen; /* of them, when the deadline passed */
+} late_host;
+
+static void read_one(void *arg, int events) {
+  late_host *b = arg;
+  char byte;
+  assert_int_equal(events, SBX_READABLE);
+  assert_int_equal(read(b->pipe[0], &byte, 1), 1);
+  b->seen++;
+  if (--b->left < 0)
+    assert_int_equal(write(b->pipe[1], "x", 1), 1);
+}
+
+static void pass_deadline(sbx_timer *timer) {
+  late_host *b = (late_host *)(void *)timer;
+  if (sbx_timer_put_off(timer))
+    return;
+  sbx_watch_stop(b->watch);
+  sbx_loop_release(timer->loop);
+}
+
+static void run_late(fixture *f, late_host *b, int bytes) {
+  assert_int_equal(pipe(b->pipe), 0);
+  for (int i = 0; i < (bytes > 0 ? bytes : 1); i++)
+    assert_int_equal(write(b->pipe[1], "x", 1), 1);
+  b->left = bytes > 0 ? bytes : 0;
+  sbx_timer_init(&b->deadline, f->loop, pass_deadline);
+  sbx_timer_start(&b->deadline, 5);
+  sbx_loop_hold(f->loop);
+  assert_int_equal(sbx_watch_start(&b->watch, f->loop, b->pipe[0], SBX_READABLE, read_one, b, NULL),
+                   SBX_OK);
+  usleep(30000); /* the host is busy */
+  b->since = sbx_now_ms();
+  uv_run(&f->uv, UV_RUN_DEFAULT);
+  close(b->pipe[0]);
+  close(b->pipe[1]);
+}
+
+static void test_what_came_in_time_is_read_to_its_end(void **state) {
+  fixture *f = *state;
+  late_host b = {0};
+  run_late(f, &b, 20);
+  assert_int_equal(b.seen, 20);
+}
+
+static void test_a_deadline_passes_whatever_comes(void **state) {
+  fixture *f = *state;
+  late_host b = {0};
+  run_late(f, &b, -1);
+  assert_true(b.seen > 1);
+  assert_true(sbx_now_ms() - b.since < 2000); /* it is a tenth of a second */
+}
+
+/* A deadline of a loop that was not late does not wait for anything. */
+static void test_a_deadline_in_time_is_not_put_off(void **state) {
+  fixture *f = *state;
+  sbx_timer timer;
+  sbx_timer_init(&timer, f->loop, no_fire);
+  sbx_timer_start(&timer, 60000);
+  assert_false(sbx_timer_put_off(&timer));
+  sbx_timer_stop(&timer);
+}
+
+/* ---- shares of a turn ---- */
+
+typedef struct greedy {
+  sbx_timer timer; /* first */
+  int fired;
+  bool before, within, after;
+  int turns;
+} greedy;
+
+static void take_too_long(sbx_timer *timer) {
+  greedy *g = (greedy *)(void *)timer;
+  if (g->fired++ > 0) {
+    g->after = sbx_loop_is_spent(timer->loop);
+    sbx_loop_each_turn(timer->loop, NULL, NULL);
+    sbx_loop_release(timer->loop);
+    return;
+  }
+  g->before = sbx_loop_is_spent(timer->loop);
+  usleep(20000);
+  g->within = sbx_loop_is_spent(timer->loop);
+  sbx_timer_start(timer, 5);
+}
+
+static void count_turn(void *arg) {
+  ((greedy *)arg)->turns++;
+}
+
+static void test_each_turn_has_its_share(void **state) {
+  fixture *f = *state;
+  greedy g = {.before = true, .after = true};
+  sbx_timer_init(&g.timer, f->loop, take_too_long);
+  sbx_timer_start(&g.timer, 1);
+  sbx_loop_each_turn(f->loop, count_turn, &g);
+  sbx_loop_hold(f->loop);
+  uv_run(&f->uv, UV_RUN_DEFAULT);
+  assert_false(g.before);
+  assert_true(g.within);
+  assert_false(g.after);
+  assert_true(g.turns > 0);
+}
+
 static void test_watch_refuses_what_cannot_be_polled(void **state) {
   fixture *f = *state;
   sbx_watch *watch = NULL;
@@ -544,6 +655,10 @@ int main(void) {
       T(test_watch_pauses_and_descriptor_can_be_reused_at_once),
       T(test_watch_reports_an_error_once),
       T(test_what_came_in_time_is_seen_before_a_deadline),
+      T(test_what_came_in_time_is_read_to_its_end),
+      T(test_a_deadline_passes_whatever_comes),
+      T(test_a_deadline_in_time_is_not_put_off),
+      T(test_each_turn_has_its_share),
       T(test_watch_refuses_what_cannot_be_polled),
       T(test_pool_work),
       T(test_close_waits_for_work_and_drains),

@@ -18,6 +18,9 @@ import { makeCertificate } from "../emulators/certificate.js";
 const directory = mkdtempSync(path.join(os.tmpdir(), "http-server-"));
 const unixPath = path.join(directory, "http.sock");
 
+const chunk = (bytes) =>
+  Buffer.concat([Buffer.from(`${bytes.length.toString(16)}\r\n`), bytes, Buffer.from("\r\n0\r\n\r\n")]);
+
 /** What the tests ask about with /counts. */
 const counts = { connections: {}, requests: {}, expects: 0, tunnels: 0, forwards: 0, proxyAuth: "" };
 const bump = (group, key) => (group[key] = (group[key] ?? 0) + 1);
@@ -98,15 +101,15 @@ function answer(req, res, url, query) {
       return res.end(Buffer.alloc(1 << 20, "e"));
     case "/drip":
       return drip(res, Number(query.get("chunks")), Number(query.get("ms")));
-    case "/gzip":
-      res.setHeader("content-encoding", req.headers["accept-encoding"]?.includes("gzip") ? "gzip" : "identity");
-      return res.end(req.headers["accept-encoding"]?.includes("gzip") ? gzipSync("plain text") : "plain text");
-    case "/bomb":
-      res.setHeader("content-encoding", "gzip");
-      return res.end(gzipSync(Buffer.alloc(8 << 20)));
-    case "/bad-gzip":
-      res.setHeader("content-encoding", "gzip");
-      return res.end("this is not gzip");
+    case "/coded":
+      res.statusCode = Number(query.get("code") ?? 200);
+      res.setHeader("content-encoding", query.get("as"));
+      return res.end("text");
+    case "/transfer-coded": /* gzip of 8 MiB, which libcurl would unpack unasked */
+      req.socket.write("HTTP/1.1 200 OK\r\nTransfer-Encoding: gzip, chunked\r\n\r\n");
+      return req.socket.end(chunk(gzipSync(Buffer.alloc(8 << 20))));
+    case "/asked-codings":
+      return res.end(req.headers["accept-encoding"] ?? "none");
     case "/redirect":
       return sendJson(res, {}, 302, { location: "http://127.0.0.2:1/elsewhere" });
     case "/retry":

@@ -16,6 +16,8 @@
 
 enum { MAX_ERROR = 1024 * 1024 };
 #define MAX_RESULTS (SBX_OUTPUT_DETAILS_MAX / 2)
+/* Of one line: a chart has two for each of its points. */
+enum { MAX_VALUES = 100 * 1000 };
 
 void sbx__e2b_cell_init(sbx__e2b_cell *cell, sbx_output *out) {
   *cell = (sbx__e2b_cell){.out = out};
@@ -208,13 +210,13 @@ int sbx__e2b_cell_line(sbx__e2b_cell *cell, sbx_slice line, sbx_err *err) {
   sbx_buf repaired;
   sbx_err why;
   sbx_buf_init(&repaired, SIZE_MAX / 2);
-  int rc = sbx_json_parse(&doc, line, &why);
+  int rc = sbx_json_parse_max(&doc, line, MAX_VALUES, &why);
   if (rc == SBX_EPROTO) {
     rc = repair(&repaired, line);
     if (rc != SBX_OK)
       sbx_err_set(&why, rc, NULL);
     else
-      rc = sbx_json_parse(&doc, line = sbx_buf_slice(&repaired), &why);
+      rc = sbx_json_parse_max(&doc, line = sbx_buf_slice(&repaired), MAX_VALUES, &why);
   }
   if (rc == SBX_OK)
     rc = take(cell, sbx_json_root(doc), line, err);

@@ -7,6 +7,7 @@
 #include "core/alloc.h"
 #include "core/enc.h"
 #include "core/err.h"
+#include "core/items.h"
 #include "core/url.h"
 #include "providers/e2b/wire.h"
 
@@ -278,13 +279,29 @@ sbx_op *sbx__e2b_get(sbx_session *session, sbx_slice path, sbx_buf *out, sbx_op_
 
 /* ---- list ----------------------------------------------------------------------------------- */
 
-enum { MAX_LIST_BYTES = 256 * 1024 * 1024, MIN_LIST_BYTES = 1024 * 1024, ENTRY_BYTES = 8 * 1024 };
+enum {
+  MAX_LIST_BYTES = 256 * 1024 * 1024,
+  MIN_LIST_BYTES = 1024 * 1024,
+  ENTRY_BYTES = 2 * 1024, /* on average; it has its path in it twice */
+  LONGEST_ENTRY = 64 * 1024
+};
 
 typedef struct list_op {
   sbx_steps steps;
   size_t max_entries;
   sbx_listing *out;
+  sbx_items items;
+  sbx_buf base; /* the directory itself, with its '/' */
 } list_op;
+
+static list_op *list_of(sbx_steps *steps) {
+  return (list_op *)(void *)steps;
+}
+
+static void release_list(sbx_steps *steps) {
+  sbx_items_deinit(&list_of(steps)->items);
+  sbx_buf_deinit(&list_of(steps)->base);
+}
 
 static int add_entry(list_op *l, sbx_slice path, uint64_t size, sbx_err *err) {
   if (l->out->count == l->max_entries)
@@ -306,8 +323,8 @@ static bool is_ours(sbx_slice path) {
 }
 
 /* Zeros are left out of the message. A link has the type of what it leads to. */
-static int take_entry(list_op *l, const sbx_json *entry, sbx_slice base, sbx_err *err) {
-  sbx_slice path, type = {NULL, 0};
+static int take_entry(list_op *l, const sbx_json *entry, sbx_err *err) {
+  sbx_slice path, type = {NULL, 0}, base = sbx_buf_slice(&l->base);
   int64_t size = 0;
   const sbx_json *v = sbx_json_get(entry, "size");
   if (!sbx_json_string(sbx_json_get(entry, "path"), &path) || sbx_slice_has_nul(path) ||
@@ -323,41 +340,35 @@ static int take_entry(list_op *l, const sbx_json *entry, sbx_slice base, sbx_err
   return add_entry(l, sbx_slice_skip(path, base.len), (uint64_t)size, err);
 }
 
-/* The directory itself, with its '/': what stands before the name of the first entry, which is one
- * directly in it. */
-static bool find_base(const sbx_json *first, sbx_slice *base) {
+/* What stands before the name of the first entry, which is one directly in the directory. */
+static int find_base(list_op *l, const sbx_json *first, sbx_err *err) {
   sbx_slice path, name;
   if (!sbx_json_string(sbx_json_get(first, "path"), &path) ||
       !sbx_json_string(sbx_json_get(first, "name"), &name) || name.len >= path.len)
-    return false;
-  *base = sbx_slice_of(path.ptr, path.len - name.len);
-  return base->ptr[base->len - 1] == '/' && sbx_slice_eq(sbx_slice_skip(path, base->len), name);
+    return no_list(err, "an entry has no path below the directory");
+  sbx_slice base = sbx_slice_of(path.ptr, path.len - name.len);
+  if (base.ptr[base.len - 1] != '/' || !sbx_slice_eq(sbx_slice_skip(path, base.len), name))
+    return no_list(err, "an entry has no path below the directory");
+  int rc = sbx_buf_append_slice(&l->base, base);
+  return rc == SBX_OK ? rc : sbx_err_set(err, rc, NULL);
 }
 
-static int take_list(list_op *l, const sbx_json *root, sbx_err *err) {
-  const sbx_json *entries = sbx_json_get(root, "entries");
-  const sbx_json *entry = sbx_json_next(entries, NULL, NULL);
-  sbx_slice base;
-  int rc = SBX_OK;
-  if (!sbx_json_is_object(root) || (entries != NULL && !sbx_json_is_array(entries)))
-    return no_list(err, "it has no entries");
-  if (entry != NULL && !find_base(entry, &base))
-    return no_list(err, "an entry has no path below the directory");
-  for (; rc == SBX_OK && entry != NULL; entry = sbx_json_next(entries, entry, NULL))
-    rc = take_entry(l, entry, base, err);
-  return rc;
+static int on_entry(void *arg, const sbx_json *entry, sbx_err *err) {
+  list_op *l = arg;
+  int rc = l->base.len == 0 ? find_base(l, entry, err) : SBX_OK;
+  return rc == SBX_OK ? take_entry(l, entry, err) : rc;
+}
+
+static int on_list_bytes(void *arg, sbx_slice bytes, sbx_err *err) {
+  list_op *l = arg;
+  return sbx_items_feed(&l->items, bytes, err);
 }
 
 static void on_listed(sbx_steps *steps, sbx_http *reply) {
-  list_op *l = (list_op *)(void *)steps;
-  sbx_json_doc *doc = NULL;
   sbx_err err;
   if (!sbx__e2b_answered(steps, reply, "list"))
     return;
-  int rc = sbx_json_parse(&doc, sbx_buf_slice(&reply->body), &err);
-  if (rc == SBX_OK)
-    rc = take_list(l, sbx_json_root(doc), &err);
-  sbx_json_free(doc, false);
+  int rc = sbx_items_finish(&list_of(steps)->items, &err);
   sbx_steps_finish(steps, rc == SBX_OK ? NULL : &err);
 }
 
@@ -374,8 +385,11 @@ sbx_op *sbx__e2b_list(sbx_session *session, size_t max_entries, sbx_listing *out
   list_op *l = sbx_steps_new(sizeof *l, session, session->config->loop, done, arg);
   if (l == NULL)
     return NULL;
+  l->steps.release = release_list;
   l->max_entries = max_entries;
   l->out = out;
+  sbx_items_init(&l->items, "entries", LONGEST_ENTRY, on_entry, l);
+  sbx_buf_init(&l->base, LONGEST_ENTRY);
   sbx_buf_init(&body, 64);
   sbx_buf_appendf(&body, "{\"path\":\"./\",\"depth\":%d}", LIST_DEPTH);
   sbx__e2b_request request = {.http.method = "POST",
@@ -385,6 +399,8 @@ sbx_op *sbx__e2b_list(sbx_session *session, size_t max_entries, sbx_listing *out
                               .http.repeatable = true,
                               .http.timeout_ms = SBX_NO_TIMEOUT,
                               .http.max_bytes = most_bytes(max_entries),
+                              .http.on_bytes = on_list_bytes,
+                              .http.consumer = l,
                               .rpc = true};
   sbx__e2b_to_sandbox(&l->steps, &request, on_listed);
   sbx_buf_deinit(&body);

@@ -22,11 +22,11 @@
 
 enum {
   MAX_REQUEST = 64 * 1024 * 1024,
-  MAX_EVENT = 4 * 1024 * 1024, /* the service sends 44 KiB at most */
-  SILENCE_MS = 120 * 1000,     /* a living stream gives a sign every 50 s */
-  AFTER_END_MS = 1000,         /* for the connection's end after the last that matters */
-  ATTACH_MS = 5000,            /* for the first sign of a stream that is taken up again */
-  MOST_TRIES = 4               /* of that, one after the other */
+  MAX_EVENT = 256 * 1024,  /* the service sends 44 KiB at most */
+  SILENCE_MS = 120 * 1000, /* a living stream gives a sign every 50 s */
+  AFTER_END_MS = 1000,     /* for the connection's end after the last that matters */
+  ATTACH_MS = 5000,        /* for the first sign of a stream that is taken up again */
+  MOST_TRIES = 4           /* of that, one after the other */
 };
 
 typedef struct process {

@@ -1,0 +1,166 @@
+// What a hostile service may cost: a program with one sandbox is answered by this process with replies that
+// are long, packed, dense or without an end. The outcome is an error in time, and memory stays small.
+import assert from "node:assert/strict";
+import { once } from "node:events";
+import { createServer } from "node:http";
+import { describe, test } from "node:test";
+import { gzipSync } from "node:zlib";
+
+import { runNode } from "../support/node.js";
+import { withoutVariables } from "./remote.js";
+
+withoutVariables();
+
+const MIB = 1 << 20;
+/** Of the program's own, beside what it is answered. */
+const MOST_MIB = 48;
+const LIMIT_MS = 15_000;
+
+/** One envelope of the Connect protocol. */
+function envelope(payload) {
+  const head = Buffer.alloc(5);
+  head.writeUInt32BE(payload.length, 1);
+  return Buffer.concat([head, payload]);
+}
+
+const json = (value) => Buffer.from(JSON.stringify(value));
+const ALIVE = envelope(json({ event: { keepalive: {} } }));
+const OUTPUT = envelope(json({ event: { data: { stdout: Buffer.from("x").toString("base64") } } }));
+
+/** About `bytes` of "0,0,0,...", the most values that so many bytes can hold. */
+const zeros = (bytes) => Buffer.alloc(bytes, "0,");
+const entry = (i) => ({ name: `f${i}`, type: "FILE_TYPE_FILE", path: `/home/user/f${i}`, size: "1" });
+
+/** Replies: type, coding, and the body's parts; the last part is sent again and again when `endless`. */
+const dense = { type: "application/json", parts: [Buffer.from('{"entries":['), zeros(80 * MIB), Buffer.from("0]}")] };
+const packed = { type: "application/json", coding: "gzip", parts: [gzipSync(Buffer.alloc(16 * MIB, "0,"))] };
+const twice = {
+  type: "application/connect+json",
+  coding: "gzip, gzip",
+  parts: [gzipSync(gzipSync(Buffer.concat(Array.from({ length: 1e6 }, () => ALIVE))))],
+};
+const flood = (event) => ({
+  type: "application/connect+json",
+  endless: true,
+  parts: [envelope(json({ event: { start: { pid: 7 } } })), Buffer.concat(Array.from({ length: 2000 }, () => event))],
+});
+const longEvent = {
+  type: "application/connect+json",
+  parts: [envelope(Buffer.concat([Buffer.from('{"event":{"x":['), zeros(4 * MIB), Buffer.from("0]}}")]))],
+};
+const denseEvent = {
+  type: "application/connect+json",
+  endless: true,
+  parts: [envelope(Buffer.concat([Buffer.from('{"event":{"x":['), zeros(200_000), Buffer.from("0]}}")]))],
+};
+const entries = {
+  type: "application/json",
+  endless: true,
+  parts: [Buffer.concat([Buffer.from('{"entries":['), json(entry(0))]),
+    Buffer.concat(Array.from({ length: 2000 }, (_, i) => Buffer.concat([Buffer.from(","), json(entry(i + 1))])))],
+};
+
+async function send(response, { type, coding, parts, endless }, status = 200) {
+  response.writeHead(status, { "content-type": type, ...(coding && { "content-encoding": coding }) });
+  let open = true;
+  response.on("close", () => (open = false));
+  for (let i = 0; open && (endless || i < parts.length); i++) {
+    const part = parts[Math.min(i, parts.length - 1)];
+    if (!response.write(part)) await Promise.race([once(response, "drain"), once(response, "close")]);
+  }
+  response.end();
+}
+
+/** Answers as the two services do, but for what `hostile` says: by a part of the path. */
+async function serve(t, hostile) {
+  let name;
+  const server = createServer((request, response) => {
+    let sent = "";
+    request.on("data", (bytes) => (sent += bytes));
+    request.on("end", () => {
+      if (request.method === "POST" && request.url === "/api/sandbox") ({ name } = JSON.parse(sent));
+      const found = Object.keys(hostile).find((part) => request.url.includes(part) && request.method !== "DELETE");
+      const answer = (status, value) => {
+        response.writeHead(status, { "content-type": "application/json" });
+        response.end(value && JSON.stringify(value));
+      };
+      if (found) send(response, hostile[found], found === "/sandboxes" ? 201 : 200).catch(() => {});
+      else if (request.method === "DELETE" || request.url.startsWith("/health")) answer(204);
+      else if (request.url.includes("work-dir")) answer(200, { dir: "/home/daytona" });
+      else if (request.url.includes("/api/sandbox")) answer(200, { id: "mine", name, state: "started", toolboxProxyUrl: `${url}/toolbox` });
+      else answer(201, { sandboxID: "abc123", envdVersion: "0.5.7", envdAccessToken: "token_0123456789" });
+    });
+    response.on("error", () => {}).setMaxListeners(0);
+  });
+  await once(server.listen(0, "127.0.0.1"), "listening");
+  const url = `http://127.0.0.1:${server.address().port}`;
+  t.after(() => server.closeAllConnections() ?? server.close());
+  return url;
+}
+
+/** Runs `call` of a sandbox in a program; its outcome, and what it cost there. */
+async function cost(Class, options, call) {
+  const { stdout } = await runNode(`
+    const { ${Class} } = await import("cloudsandbox");
+    const { readFileSync } = await import("node:fs");
+    const peak = () => Number(/VmHWM:\\s+(\\d+)/.exec(readFileSync("/proc/self/status", "utf8"))[1]) / 1024;
+    const sandbox = new ${Class}(${JSON.stringify(options)});
+    let last = performance.now(), worst = 0;
+    const timer = setInterval(() => { worst = Math.max(worst, performance.now() - last); last = performance.now(); }, 5);
+    const before = peak(), start = performance.now();
+    const outcome = await (${call})(sandbox).then((value) => value?.exitCode ?? "ok", ({ code, message }) => code + " " + message);
+    const ms = performance.now() - start;
+    console.log(JSON.stringify({ outcome, ms, worst, mib: peak() - before }));
+    process.exit(0);`);
+  return JSON.parse(stdout);
+}
+
+const SHELL = '(sandbox) => sandbox.shell("true", { timeoutSeconds: 1 })';
+const MANY = `(sandbox) => Promise.all(Array.from({ length: 30 }, () =>
+  sandbox.shell("true", { timeoutSeconds: 1 }))).then(([result]) => result)`;
+const LIST = "(sandbox) => sandbox.listFiles()";
+const START = "(sandbox) => sandbox.start()";
+
+describe("C185 C186 e2b: what a hostile service costs", () => {
+  /** @type {[string, any, string, RegExp][]} */
+  const cases = [
+    ["a create's answer that is packed", { "/sandboxes": packed }, START, /^ERR_SANDBOX_PROTOCOL .*compressed/],
+    ["a create's answer that is dense", { "/sandboxes": dense }, START, /^ERR_SANDBOX_PROTOCOL .*more than \d+ bytes/],
+    ["a stream that is packed twice", { Start: twice }, SHELL, /^ERR_SANDBOX_PROTOCOL .*compressed/],
+    ["an event that is too long", { Start: longEvent }, SHELL, /^ERR_SANDBOX_PROTOCOL .*too long/],
+    ["events that are dense", { Start: denseEvent }, SHELL, /^ERR_SANDBOX_PROTOCOL .*not JSON/],
+    ["signs of life without an end", { Start: flood(ALIVE) }, SHELL, /^124$/],
+    ["output without an end, byte by byte", { Start: flood(OUTPUT) }, SHELL, /^124$/],
+    ["thirty of them at once", { Start: flood(OUTPUT) }, MANY, /^124$/],
+    ["a list that is dense", { ListDir: dense }, LIST, /^ERR_SANDBOX_PROTOCOL .*list/],
+    ["a list without an end", { ListDir: entries }, LIST, /^ERR_SANDBOX_TOO_LARGE .*more than \d+ files/],
+  ];
+  for (const [name, hostile, call, expected] of cases) {
+    test(name, async (t) => {
+      const url = await serve(t, hostile);
+      const { outcome, ms, mib } = await cost("E2BSandbox", { apiKey: "e2b_0123456789", baseURL: url, sandboxUrl: url }, call);
+      assert.match(String(outcome), expected);
+      assert.ok(mib < MOST_MIB, `${mib} MiB`);
+      assert.ok(ms < LIMIT_MS, `${ms} ms`);
+    });
+  }
+});
+
+describe("C185 C186 daytona: what a hostile service costs", () => {
+  /** @type {[string, any, string, RegExp][]} */
+  const cases = [
+    ["a create's answer that is packed", { "/api/sandbox": packed }, START, /^ERR_SANDBOX_PROTOCOL .*compressed/],
+    ["a create's answer that is dense", { "/api/sandbox": dense }, START, /^ERR_SANDBOX_(PROTOCOL|TOO_LARGE) .*more than \d+ bytes/],
+    ["a command's answer that is packed", { execute: packed }, SHELL, /^ERR_SANDBOX_PROTOCOL .*compressed/],
+    ["a list that is dense", { execute: dense }, LIST, /^ERR_SANDBOX_/],
+  ];
+  for (const [name, hostile, call, expected] of cases) {
+    test(name, async (t) => {
+      const url = await serve(t, hostile);
+      const { outcome, ms, mib } = await cost("DaytonaSandbox", { apiKey: "dtn_0123456789", baseURL: `${url}/api` }, call);
+      assert.match(String(outcome), expected);
+      assert.ok(mib < MOST_MIB, `${mib} MiB`);
+      assert.ok(ms < LIMIT_MS, `${ms} ms`);
+    });
+  }
+});
