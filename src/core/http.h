@@ -45,6 +45,9 @@ int sbx_http_client_get(sbx_http_client **out, sbx_loop *loop, const sbx_http_op
 /* Exchanges in flight go on. NULL is fine. */
 void sbx_http_client_free(sbx_http_client *client);
 
+/* Takes the proxy's password out of a message, also as it is sent. */
+void sbx_http_client_hide(const sbx_http_client *client, sbx_err *err);
+
 /* ---- request ---- */
 
 #define SBX_HTTP_TIMEOUT_MS_DEFAULT 60000

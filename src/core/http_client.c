@@ -5,7 +5,9 @@
 #include "core/http_int.h"
 
 #include "core/alloc.h"
+#include "core/enc.h"
 #include "core/err.h"
+#include "core/secrets.h"
 #include "core/url.h"
 
 #include <limits.h>
@@ -124,6 +126,36 @@ int sbx_http_client_get(sbx_http_client **out, sbx_loop *loop, const sbx_http_op
   shared->first = client;
   *out = client;
   return SBX_OK;
+}
+
+/* "http://user:password@host": the two are percent-encoded there and not in what is sent. */
+void sbx_http_client_hide(const sbx_http_client *client, sbx_err *err) {
+  sbx_slice rest = client != NULL && client->proxy != NULL ? sbx_slice_str(client->proxy)
+                                                           : sbx_slice_of(NULL, 0);
+  const char *scheme = rest.len > 0 ? strstr(rest.ptr, "://") : NULL;
+  if (scheme != NULL)
+    rest = sbx_slice_skip(rest, (size_t)(scheme - rest.ptr) + 3);
+  size_t at = sbx_slice_find(rest, '@');
+  if (at == rest.len)
+    return;
+  sbx_slice login = sbx_slice_of(rest.ptr, at);
+  sbx_slice password = sbx_slice_skip(login, sbx_slice_find(login, ':') + 1);
+  sbx_buf plain, sent;
+  sbx_buf_init(&plain, 4096);
+  sbx_buf_init(&sent, 8192);
+  if (sbx_percent_decode(&plain, login) == SBX_OK &&
+      sbx_base64_encode(&sent, sbx_buf_slice(&plain)) == SBX_OK) {
+    sbx_slice decoded = sbx_buf_slice(&plain);
+    sbx_secret_hide(err, sbx_buf_slice(&sent));
+    sbx_secret_hide(err, sbx_slice_skip(decoded, sbx_slice_find(decoded, ':') + 1));
+  }
+  sbx_secret_hide(err, password);
+  if (plain.ptr != NULL)
+    sbx_wipe(plain.ptr, plain.len);
+  if (sent.ptr != NULL)
+    sbx_wipe(sent.ptr, sent.len);
+  sbx_buf_deinit(&plain);
+  sbx_buf_deinit(&sent);
 }
 
 /* ---- use ---- */

@@ -6,6 +6,7 @@
 
 #include "core/err.h"
 #include "core/json.h"
+#include "core/secrets.h"
 
 #include <errno.h>
 #include <fcntl.h>
@@ -205,24 +206,6 @@ int sbx_http_status_error(sbx_err *err, const char *provider, const char *verb, 
 
 enum { MIN_CREDENTIAL = 8 }; /* a shorter word says little, and may be part of any text */
 
-static bool contains_nocase(sbx_slice text, const char *word) {
-  size_t len = strlen(word);
-  for (; text.len >= len; text = sbx_slice_skip(text, 1)) {
-    if (sbx_slice_eq_nocase(sbx_slice_of(text.ptr, len), sbx_slice_of(word, len)))
-      return true;
-  }
-  return false;
-}
-
-static bool is_credential_name(sbx_slice name) {
-  static const char *const words[] = {"auth", "key", "token", "secret", "cookie", "password"};
-  for (size_t i = 0; i < sizeof words / sizeof words[0]; i++) {
-    if (contains_nocase(name, words[i]))
-      return true;
-  }
-  return false;
-}
-
 static void hide_word(sbx_buf *body, sbx_slice word) {
   static const char instead[] = "***";
   char *at = body->ptr;
@@ -240,7 +223,7 @@ void sbx__http_hide_credentials(sbx__exchange *x) {
     sbx_slice line = sbx_slice_str(field->data);
     size_t colon = sbx_slice_find(line, ':');
     sbx_slice rest = sbx_slice_skip(line, colon + 1);
-    if (!is_credential_name(sbx_slice_of(line.ptr, colon)))
+    if (!sbx_secret_is_field(sbx_slice_of(line.ptr, colon)))
       continue;
     /* "Bearer" and what follows it are words of their own. */
     while (rest.len > 0 && x->http.body.len > 0) {

@@ -82,6 +82,10 @@ typedef struct sbx_provider {
   /* The service's address, for messages, without anything secret; NULL for this machine. */
   const char *(*service)(const sbx_config *config);
 
+  /* Takes every credential of the config and of the session (NULL: none) out of a message, with
+   * the functions of core/secrets.h. NULL: there are none. */
+  void (*hide)(const sbx_config *config, const sbx_session *session, sbx_err *err);
+
   /* A session that exists only here; NULL on out of memory. */
   sbx_session *(*session_new)(sbx_config *config);
   /* Frees the session; what is still open of it on this machine is released. Deletes nothing

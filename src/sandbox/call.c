@@ -27,6 +27,15 @@ static void say_shut(const sbx_call *call, sbx_err *err) {
                       "graceSeconds");
 }
 
+/* Whatever a service wrote, and wherever it was taken into a message. */
+static void hide_secrets(const sbx__places *places, sbx_err *err) {
+  if (places->provider->hide == NULL)
+    return;
+  places->provider->hide(places->config, NULL, err);
+  for (const sbx__place *place = places->first; place != NULL; place = place->next)
+    places->provider->hide(places->config, place->session, err);
+}
+
 void sbx__call_finish(sbx_call *call, const sbx_err *err) {
   sbx_err final;
   if (call->op.finished)
@@ -49,6 +58,7 @@ void sbx__call_finish(sbx_call *call, const sbx_err *err) {
   if (final.provider == NULL)
     final.provider = call->sb->provider->id;
   final.may_have_run = call->may_have_run;
+  hide_secrets(&call->sb->places, &final);
   sbx_op_finish(&call->op, &final);
 }
 

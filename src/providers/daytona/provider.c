@@ -1,5 +1,6 @@
 /* provider.c - the Daytona provider: sandboxes made through its API, used through their toolboxes.
  */
+#include "core/secrets.h"
 #include "providers/daytona/daytona.h"
 
 static const char *session_id(const sbx_session *session) {
@@ -8,6 +9,13 @@ static const char *session_id(const sbx_session *session) {
 
 static const char *service(const sbx_config *config) {
   return config->api_url;
+}
+
+/* A session has no credentials of its own. */
+static void hide(const sbx_config *config, const sbx_session *session, sbx_err *err) {
+  (void)session;
+  sbx_secret_hide_fields(err, &config->headers);
+  sbx_http_client_hide(config->http, err);
 }
 
 static bool session_owned(const sbx_session *session) {
@@ -26,6 +34,7 @@ const sbx_provider sbx_daytona_provider = {
     .configure = sbx__daytona_configure,
     .config_free = sbx__daytona_config_free,
     .service = service,
+    .hide = hide,
     .session_new = sbx__daytona_session_new,
     .session_free = sbx__daytona_session_free,
     .session_id = session_id,

@@ -7,6 +7,7 @@
  *   files    put, get, list          command, exec        commands and the kill of their trees
  *   cell, context, code              the interpreter */
 #include "core/alloc.h"
+#include "core/secrets.h"
 #include "providers/e2b/code.h"
 #include "providers/e2b/context.h"
 #include "providers/e2b/exec.h"
@@ -41,6 +42,21 @@ static const char *service(const sbx_config *config) {
   return config->api_url;
 }
 
+static void hide_text(const char *secret, sbx_err *err) {
+  if (secret != NULL)
+    sbx_secret_hide(err, sbx_slice_str(secret));
+}
+
+static void hide(const sbx_config *config, const sbx_session *session, sbx_err *err) {
+  hide_text(config->api_key, err);
+  sbx_secret_hide_fields(err, &config->headers);
+  sbx_http_client_hide(config->http, err);
+  if (session == NULL)
+    return;
+  hide_text(session->access_token, err);
+  hide_text(session->traffic_token, err);
+}
+
 static bool session_owned(const sbx_session *session) {
   return session->config->owned;
 }
@@ -72,6 +88,7 @@ const sbx_provider sbx_e2b_provider = {
     .configure = sbx__e2b_configure,
     .config_free = sbx__e2b_config_free,
     .service = service,
+    .hide = hide,
     .session_new = session_new,
     .session_free = session_free,
     .session_id = session_id,
