@@ -207,14 +207,20 @@ static const char *said(const connection *c, const char *word) {
   return whole ? mark + strlen(word) : NULL;
 }
 
-/* The first tag that stands alone in the body of the request. */
+static bool is_digit(char c) {
+  return (c >= '0' && c <= '9') || (c >= 'a' && c <= 'f');
+}
+
+/* The first tag that stands alone in the body of the request: one of so many bytes is of it. */
 static const char *find_tag(const connection *c) {
-  size_t run = 0;
-  for (size_t i = c->body_at; i <= c->text_len; i++) {
-    bool digit = i < c->text_len && strchr("0123456789abcdef", c->text[i]) != NULL;
-    if (!digit && run == TAG_LEN)
-      return c->text + i - run;
-    run = digit ? run + 1 : 0;
+  for (size_t i = c->body_at; i < c->text_len; i += TAG_LEN) {
+    size_t from = i, to = i;
+    while (from > c->body_at && is_digit(c->text[from - 1]) && i - from < TAG_LEN)
+      from--;
+    while (to < c->text_len && is_digit(c->text[to]) && to - from <= TAG_LEN)
+      to++;
+    if (to > i && to - from == TAG_LEN)
+      return c->text + from;
   }
   return NULL;
 }
