@@ -222,7 +222,7 @@ if [ "$_cs_env" ]; then _cs_env=$(take "$_cs_env") || give_up unstored; fi
   _cs_n=0
   until [ -e "$_cs_h/o.end" ] && [ -e "$_cs_h/e.end" ]; do
     if [ $_cs_n = 300 ]; then
-      { sleep 0.2 && echo drained; } &
+      { sleep 0.2 && echo drained && sleep 2 && echo drained; } &
       break
     fi
     _cs_n=$((_cs_n + 1))
@@ -230,7 +230,7 @@ if [ "$_cs_env" ]; then _cs_env=$(take "$_cs_env") || give_up unstored; fi
 } | {
   exec 5<"$_cs_h/out" 6<"$_cs_h/err"
   _cs_e=ran _cs_c='' _cs_g=0 _cs_t='' _cs_s='' _cs_o='' _cs_r='' _cs_bg=0
-  _cs_ko='' _cs_ke='' _cs_lo=0 _cs_le=0
+  _cs_ko='' _cs_ke='' _cs_lo=0 _cs_le=0 _cs_slow='' _cs_root=''
   while read -r _cs_k _cs_v; do
     case $_cs_k in
     timer) _cs_t=$_cs_v ;;
@@ -244,7 +244,12 @@ if [ "$_cs_env" ]; then _cs_env=$(take "$_cs_env") || give_up unstored; fi
     gone-err) _cs_ke=$_cs_v ;;
     lost-out) _cs_lo=$_cs_v ;;
     lost-err) _cs_le=$_cs_v ;;
-    drained) break ;;
+    drained)
+      # Where nothing is left that could hold them, it is the readers that are slow.
+      read -r _cs_root <"$_cs_h/root"
+      if [ "$_cs_slow" ] || tree_lives "CLOUDSANDBOX_RUN=$1" "$_cs_root"; then break; fi
+      _cs_slow=1
+      ;;
     esac
     case $_cs_c/$_cs_o/$_cs_r in ?*/1/1) break ;; esac
   done
