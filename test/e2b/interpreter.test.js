@@ -136,6 +136,20 @@ describe("contexts", { concurrency: 4 }, () => {
     assert.equal(engine.count(CONTEXTS), 3, "another language, another kernel");
   });
 
+  test("C193 a working directory that is none is refused, and nothing runs at home instead", async (t) => {
+    const { engine, make } = await open(t);
+    const sandbox = make({ template });
+    await sandbox.writeFile("file", "x");
+    await sandbox.writeFile("it's/f", "x");
+    for (const cwd of ["no/such", "file", "it's"]) {
+      const error = await rejection(sandbox.exec({ code: "print(1)", cwd }));
+      assert.deepEqual([error.code, error.mayHaveRun], ["ERR_SANDBOX_INVALID_ARG", false], cwd);
+      assert.ok(error.message.includes(cwd), error.message);
+    }
+    assert.equal(engine.count(CONTEXTS), 0);
+    assert.equal((await sandbox.exec({ code: "import os; print(os.path.basename(os.getcwd()))", cwd: "~" })).exitCode, 0);
+  });
+
   test("a directory is a context of its own", async (t) => {
     const { engine, make } = await open(t);
     const sandbox = make({ template });

@@ -173,6 +173,8 @@ static void put_cwd(sbx_json_out *out, const sbx__e2b_context *c) {
   sbx_buf_init(&path, MAX_BODY);
   if (sbx_slice_starts_with(cwd, sbx_slice_str("~/")))
     cwd = sbx_slice_skip(cwd, 2);
+  else if (sbx_slice_eq_str(cwd, "~"))
+    cwd = sbx_slice_skip(cwd, 1);
   if (cwd.len == 0 || cwd.ptr[0] != '/')
     sbx_buf_append_str(&path, HOME);
   sbx_buf_append_slice(&path, cwd);
@@ -183,14 +185,10 @@ static void put_cwd(sbx_json_out *out, const sbx__e2b_context *c) {
   sbx_buf_deinit(&path);
 }
 
-static void make(sbx__e2b_context *c) {
+static void send_make(make_op *m) {
+  const sbx__e2b_context *c = m->context;
   sbx_buf body;
   sbx_json_out out;
-  make_op *m = sbx_steps_new(sizeof *m, c->session, c->session->config->loop, on_made, c);
-  if (m == NULL)
-    return;
-  c->making = &m->steps.op;
-  m->context = c;
   sbx_buf_init(&body, MAX_BODY);
   sbx_json_out_init(&out, &body);
   sbx_json_begin_object(&out);
@@ -206,6 +204,79 @@ static void make(sbx__e2b_context *c) {
                               .port = SBX__E2B_CODE_PORT};
   sbx__e2b_to_sandbox(&m->steps, &request, on_make_reply);
   sbx_buf_deinit(&body);
+}
+
+static void refuse_cwd(make_op *m, const char *why) {
+  sbx_err err;
+  sbx_err_set(&err, SBX_EINVAL, "e2b: code: the working directory ");
+  sbx_err_append_remote(&err, sbx_slice_str(m->context->cwd));
+  sbx_err_append(&err, " %s" SBX__CWD_ADVICE, why);
+  sbx_steps_finish(&m->steps, &err);
+}
+
+static void on_cwd(sbx_steps *steps, sbx_http *reply) {
+  make_op *m = (make_op *)(void *)steps;
+  sbx_json_doc *doc = NULL;
+  sbx_slice type = {NULL, 0};
+  sbx_err err;
+  if (!sbx_steps_arrived(steps, reply))
+    return;
+  if (reply->status == 200 && sbx_json_parse(&doc, sbx_buf_slice(&reply->body), NULL) == SBX_OK)
+    sbx_json_string(sbx_json_get(sbx_json_get(sbx_json_root(doc), "entry"), "type"), &type);
+  bool is_directory = sbx_slice_eq_str(type, "FILE_TYPE_DIRECTORY");
+  sbx_json_free(doc, false);
+  if (reply->status != 200)
+    sbx__e2b_sandbox_error(steps->session, reply, "look at the working directory", &err);
+  if (is_directory)
+    send_make(m);
+  else if (reply->status == 200)
+    refuse_cwd(m, "is no directory");
+  else if (reply->status == 404 || reply->status == 400 || reply->status == 500)
+    refuse_cwd(m, "is not there");
+  else
+    sbx_steps_finish(steps, &err);
+}
+
+/* The interpreter takes a directory that is none for granted, and runs the code at home. */
+static void check_cwd(make_op *m) {
+  sbx_slice cwd = sbx_slice_str(m->context->cwd);
+  sbx_buf body, path;
+  sbx_json_out out;
+  if (sbx_slice_find(cwd, '\'') < cwd.len) {
+    refuse_cwd(m, "has a quote in its name, with which the interpreter does not find it");
+    return;
+  }
+  sbx_buf_init(&body, MAX_BODY);
+  sbx_buf_init(&path, MAX_BODY);
+  sbx__e2b_append_path(&path, cwd);
+  sbx_json_out_init(&out, &body);
+  sbx_json_begin_object(&out);
+  sbx_json_put_name(&out, sbx_slice_str("path"));
+  sbx_json_put_string(&out, sbx_buf_slice(&path));
+  sbx_json_end_object(&out);
+  if (path.error != SBX_OK)
+    body.error = path.error;
+  sbx__e2b_request request = {.http.method = "POST",
+                              .path = sbx_slice_str("/filesystem.Filesystem/Stat"),
+                              .content_type = "application/json",
+                              .http.take_body = &body,
+                              .http.repeatable = true,
+                              .rpc = true};
+  sbx__e2b_to_sandbox(&m->steps, &request, on_cwd);
+  sbx_buf_deinit(&path);
+  sbx_buf_deinit(&body);
+}
+
+static void make(sbx__e2b_context *c) {
+  make_op *m = sbx_steps_new(sizeof *m, c->session, c->session->config->loop, on_made, c);
+  if (m == NULL)
+    return;
+  c->making = &m->steps.op;
+  m->context = c;
+  if (c->cwd[0] != '\0')
+    check_cwd(m);
+  else
+    send_make(m);
 }
 
 /* ---- wait ----------------------------------------------------------------------------------- */
