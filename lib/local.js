@@ -2,9 +2,11 @@
 import { SandboxError } from "./errors.js";
 import { guardPath, ownFile } from "./native.js";
 import {
-  checkBoolean, checkEnvNames, checkEnvObject, checkNames, checkNumber, checkString, checkWord, invalid,
+  checkBoolean, checkEnvNames, checkEnvObject, checkNames, checkNumber, checkString, checkWord, invalid, readEnvironment,
 } from "./options.js";
 import { CALL_ONLY, COMMON_OPTIONS, NativeSandbox } from "./sandbox.js";
+
+const { readFileSync } = process.getBuiltinModule("node:fs");
 
 /** @import { LocalSandboxOptions } from "../types/index.js" */
 
@@ -13,8 +15,8 @@ const LOCAL_OPTIONS = Object.freeze([
   "workspace", "tempDir", "env", "inheritEnv", "killGraceSeconds", "nodePath", "isolation", "trusted",
 ]);
 
-/** As the core's. */
-const DEFAULT_PATH = "/usr/local/bin:/usr/bin:/bin";
+/** Of the host's, what every sandbox looks at. */
+const OWN_VARIABLES = Object.freeze(["PATH", "LC_ALL", "LANG", "TZ", "TMPDIR"]);
 
 let warned = false;
 
@@ -71,21 +73,42 @@ function nodeProgram(nodePath) {
 }
 
 /**
- * What commands get of this thread's variables, and `env`. The core sees the process's: those are the
- * main thread's, byte for byte. A worker has its own, and what was kept from it must not be passed on.
+ * What commands get of this thread's variables, and `env`.
  *
  * @param {string[]} inheritEnv
  * @param {Record<string, string>} env
  */
 function variables(inheritEnv, env) {
-  if (process.getBuiltinModule("node:worker_threads").isMainThread) return { inheritEnv, env };
-  /** @type {Record<string, string>} */
-  const inherited = { PATH: process.env.PATH || DEFAULT_PATH };
-  for (const name of ["TZ", ...inheritEnv]) {
-    const value = process.env[name];
-    if (value !== undefined && name !== "PATH") inherited[name] = value;
+  /** @type {Record<string, string | string[]>} */
+  const environment = readEnvironment([...OWN_VARIABLES, ...inheritEnv]);
+  for (const name of inheritEnv) {
+    const bytes = bytesOfVariable(name, environment[name]);
+    if (bytes) environment[name] = [bytes.toString("base64")];
   }
-  return { env: { ...inherited, ...env } };
+  return { environment, inheritEnv, env };
+}
+
+/**
+ * The bytes of a variable whose text has lost some: as the process began with it, if it is still the same.
+ *
+ * @param {string} name
+ * @param {string | string[] | undefined} text
+ */
+function bytesOfVariable(name, text) {
+  if (typeof text !== "string" || !text.includes("\uFFFD")) return undefined;
+  try {
+    const began = readFileSync("/proc/self/environ");
+    const mark = Buffer.from(`${name}=`);
+    for (let at = 0, end; at < began.length; at = end + 1) {
+      end = began.indexOf(0, at);
+      if (end < 0) end = began.length;
+      const value = began.subarray(at + mark.length, end);
+      if (began.subarray(at, at + mark.length).equals(mark) && value.toString() === text) return value;
+    }
+  } catch {
+    // Not on this system: the text is what there is.
+  }
+  return undefined;
 }
 
 /** @param {unknown} value @param {string} name */

@@ -688,13 +688,37 @@ export function ownedOption({ owned, sandboxId }) {
   );
 }
 
+/** What the core's remote providers look at. */
+const NETWORK_VARIABLES = Object.freeze([
+  "https_proxy", "HTTPS_PROXY", "http_proxy", "all_proxy", "ALL_PROXY", "no_proxy", "NO_PROXY", "SSL_CERT_FILE",
+  "NODE_EXTRA_CA_CERTS", "SBX_LIBCURL",
+]);
+
 /**
- * `proxy` and `ca` in the core's spelling.
+ * These of the thread's own variables, as far as they are set. The core reads none by itself: another
+ * thread may be changing them.
+ *
+ * @param {readonly string[]} names
+ * @returns {Record<string, string>}
+ */
+export function readEnvironment(names) {
+  /** @type {Record<string, string>} */
+  const found = {};
+  for (const name of names) {
+    const value = process.env[name];
+    if (value !== undefined) found[name] = value;
+  }
+  return found;
+}
+
+/**
+ * `proxy`, `ca` and what the environment says, in the core's spelling.
  *
  * @param {Record<string, any>} options
  */
 export function networkOptions({ proxy, ca }) {
   return {
+    environment: readEnvironment(NETWORK_VARIABLES),
     ...(proxy !== undefined && { proxy: proxy === null ? "" : unquoted(checkString(proxy, "proxy"), "`proxy`") }),
     ...(ca !== undefined && { ca: pemText(ca) }),
   };

@@ -134,7 +134,10 @@ enum {
  *  provider      "local"
  *  options_json  one JSON object, UTF-8. Common members: "defaultTimeoutMs" (integer, 30000),
  *                "startTimeoutMs" (integer, 60000), "onLost" ("recreate" | "reject"),
- *                "shell" (see sbx_exec_spec.shell). The rest belongs to the provider; see its file.
+ *                "shell" (see sbx_exec_spec.shell), "environment" (object of the host's variables
+ *                that providers look at: proxies, certificates, PATH; none is read by itself, since
+ *                another thread may be changing it). The rest belongs to the provider; see its
+ *                file.
  * Unknown members are refused. Errors: SBX_EINVAL, SBX_EKEY, SBX_EUNSUPPORTED (no such provider),
  * SBX_ENOMEM. */
 int sbx_sandbox_new(sbx_sandbox **out, sbx_loop *loop, const char *provider, sbx_slice options_json,

@@ -16,7 +16,6 @@
 #include <errno.h>
 #include <pthread.h>
 #include <stdatomic.h>
-#include <stdlib.h>
 #include <string.h>
 
 #if defined(RTLD_DEEPBIND) && !defined(SBX_NO_DEEPBIND)
@@ -46,9 +45,8 @@ static bool lacks_descriptors(const char *why) {
   return strstr(why, strerror(EMFILE)) != NULL || strstr(why, strerror(ENFILE)) != NULL;
 }
 
-static void *open_library(sbx_err *err) {
-  const char *chosen = getenv("SBX_LIBCURL");
-  bool is_chosen = chosen != NULL && chosen[0] != '\0';
+static void *open_library(const char *chosen, sbx_err *err) {
+  bool is_chosen = chosen != NULL;
   size_t count = is_chosen ? 1 : sizeof library_names / sizeof library_names[0];
   const char *why = "";
   for (size_t i = 0; i < count; i++) {
@@ -122,8 +120,8 @@ static bool check_library(sbx_err *err) {
 }
 
 /* The library is never unloaded: TLS libraries register handlers that run at exit. */
-static bool load(sbx_err *err) {
-  void *library = open_library(err);
+static bool load(const char *file, sbx_err *err) {
+  void *library = open_library(file, err);
   if (library == NULL || !find_functions(library, err) || !check_library(err))
     return false;
   CURLcode rc = table.global_init(CURL_GLOBAL_DEFAULT);
@@ -132,12 +130,12 @@ static bool load(sbx_err *err) {
   return rc == CURLE_OK;
 }
 
-int sbx_curl_get(const sbx_curl **out, sbx_err *err) {
+int sbx_curl_load(const sbx_curl **out, const char *file, sbx_err *err) {
   sbx_err failure;
   sbx_err_clear(&failure);
   if (!atomic_load(&loaded)) {
     pthread_mutex_lock(&lock);
-    if (!atomic_load(&loaded) && load(&failure))
+    if (!atomic_load(&loaded) && load(file, &failure))
       atomic_store(&loaded, true);
     pthread_mutex_unlock(&lock);
   }

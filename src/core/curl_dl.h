@@ -77,9 +77,12 @@ typedef struct sbx_curl {
 } sbx_curl;
 
 /* The loaded library; loads it at the first call in the process (any thread), and keeps it until
- * the process ends. The environment variable SBX_LIBCURL names a file to load in place of the usual
- * names. Errors: SBX_ELIBRARY with a message that says what to install; SBX_ENET when descriptors
- * have run out. After an error the next call tries again. */
-int sbx_curl_get(const sbx_curl **out, sbx_err *err);
+ * the process ends. `file` (NULL: none; SBX_LIBCURL) is loaded in place of the usual names. Errors:
+ * SBX_ELIBRARY with a message that says what to install; SBX_ENET when descriptors have run out.
+ * After an error the next call tries again. */
+int sbx_curl_load(const sbx_curl **out, const char *file, sbx_err *err);
+static inline int sbx_curl_get(const sbx_curl **out, sbx_err *err) {
+  return sbx_curl_load(out, NULL, err);
+}
 
 #endif

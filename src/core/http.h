@@ -6,10 +6,7 @@
  * "Expect: 100-continue", nothing is decoded: a compressed answer is an error. Connections are kept
  * and shared per loop.
  *
- * Proxies: the `proxy` option, for all requests; without it the environment at the time of the
- * request: https_proxy or HTTPS_PROXY for https URLs, http_proxy (lower case only: a CGI server
- * sets HTTP_PROXY from a header that anybody may send) for http URLs, then all_proxy or ALL_PROXY;
- * hosts in no_proxy or NO_PROXY are reached directly. */
+ * Proxies: the `proxy` option, for all requests; without it what the environment says. */
 #ifndef SBX_HTTP_H
 #define SBX_HTTP_H
 
@@ -25,6 +22,18 @@ typedef enum sbx_http_version {
   SBX_HTTP_2_PRIOR /* without TLS too, and never 1.1 */
 } sbx_http_version;
 
+/* What the host's environment says; each is empty when it says nothing. Nothing here reads it: a
+ * variable may change while another thread looks. */
+typedef struct sbx_http_environment {
+  sbx_slice https_proxy; /* for https URLs */
+  sbx_slice http_proxy;  /* for http URLs */
+  sbx_slice no_proxy;    /* hosts that are reached without them */
+  sbx_slice cert_file;   /* see trust.h */
+  sbx_slice extra_certs;
+  sbx_slice library; /* see curl_dl.h */
+} sbx_http_environment;
+enum { SBX_HTTP_VARIABLES = 6 };
+
 /* Zero-initialize, then set what is needed. Everything is copied. */
 typedef struct sbx_http_options {
   sbx_http_version version;
@@ -32,6 +41,7 @@ typedef struct sbx_http_options {
   bool no_proxy;         /* direct, whatever the environment says */
   sbx_slice unix_socket; /* path of a socket to connect to in place of the URL's host; no proxy */
   sbx_slice ca_pem;      /* trust these certificates and no others; see trust.h */
+  sbx_http_environment environment;
 } sbx_http_options;
 
 typedef struct sbx_http_client sbx_http_client;

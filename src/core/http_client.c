@@ -11,7 +11,6 @@
 #include "core/url.h"
 
 #include <limits.h>
-#include <stdlib.h>
 #include <string.h>
 #include <sys/un.h>
 
@@ -27,6 +26,30 @@ static int copy_text(char **out, sbx_slice text, const char *what, sbx_err *err)
   return *out != NULL ? SBX_OK : sbx_err_set(err, SBX_ENOMEM, NULL);
 }
 
+static void list_environment(sbx_slice list[SBX_HTTP_VARIABLES],
+                             const sbx_http_environment *environment) {
+  list[HTTPS_PROXY] = environment->https_proxy;
+  list[HTTP_PROXY] = environment->http_proxy;
+  list[NO_PROXY] = environment->no_proxy;
+  list[CERT_FILE] = environment->cert_file;
+  list[EXTRA_CERTS] = environment->extra_certs;
+  list[LIBRARY] = environment->library;
+}
+
+static int copy_environment(sbx_http_client *client, const sbx_http_environment *environment,
+                            sbx_err *err) {
+  sbx_slice list[SBX_HTTP_VARIABLES];
+  list_environment(list, environment);
+  for (size_t i = 0; i < SBX_HTTP_VARIABLES; i++) {
+    if (list[i].len == 0)
+      continue;
+    client->environment[i] = sbx_strndup(list[i].ptr, list[i].len);
+    if (client->environment[i] == NULL)
+      return sbx_err_set(err, SBX_ENOMEM, NULL);
+  }
+  return SBX_OK;
+}
+
 int sbx_http_client_new(sbx_http_client **out, const sbx_http_options *options, sbx_err *err) {
   int code = SBX_OK;
   if (options->unix_socket.len >= sizeof((struct sockaddr_un *)NULL)->sun_path)
@@ -38,7 +61,10 @@ int sbx_http_client_new(sbx_http_client **out, const sbx_http_options *options, 
   client->version = options->version;
   client->no_proxy = options->no_proxy;
   client->has_ca = options->ca_pem.len > 0;
-  code = sbx_trust_init(&client->trust, options->ca_pem, err);
+  code = copy_environment(client, &options->environment, err);
+  if (code == SBX_OK)
+    code = sbx_trust_init(&client->trust, options->ca_pem, client->environment[CERT_FILE],
+                          client->environment[EXTRA_CERTS], err);
   if (code == SBX_OK)
     code = copy_text(&client->proxy, options->proxy, "proxy URL", err);
   if (code == SBX_OK && client->proxy != NULL)
@@ -95,11 +121,22 @@ static bool same_text(const char *text, sbx_slice other) {
   return text != NULL ? sbx_slice_eq_str(other, text) : other.len == 0;
 }
 
+static bool has_environment(const sbx_http_client *client,
+                            const sbx_http_environment *environment) {
+  sbx_slice list[SBX_HTTP_VARIABLES];
+  bool same = true;
+  list_environment(list, environment);
+  for (size_t i = 0; same && i < SBX_HTTP_VARIABLES; i++)
+    same = same_text(client->environment[i], list[i]);
+  return same;
+}
+
 static bool has_options(const sbx_http_client *client, const sbx_http_options *options) {
   bool with_ca = options->ca_pem.len > 0;
   return client->version == options->version && client->no_proxy == options->no_proxy &&
          same_text(client->proxy, options->proxy) &&
          same_text(client->unix_socket, options->unix_socket) && client->has_ca == with_ca &&
+         has_environment(client, &options->environment) &&
          (!with_ca || sbx_slice_eq(sbx_buf_slice(&client->trust.pem), options->ca_pem));
 }
 
@@ -129,9 +166,8 @@ int sbx_http_client_get(sbx_http_client **out, sbx_loop *loop, const sbx_http_op
 }
 
 /* "http://user:password@host": the two are percent-encoded there and not in what is sent. */
-void sbx_http_client_hide(const sbx_http_client *client, sbx_err *err) {
-  sbx_slice rest = client != NULL && client->proxy != NULL ? sbx_slice_str(client->proxy)
-                                                           : sbx_slice_of(NULL, 0);
+static void hide_login(const char *proxy, sbx_err *err) {
+  sbx_slice rest = proxy != NULL ? sbx_slice_str(proxy) : sbx_slice_of(NULL, 0);
   const char *scheme = rest.len > 0 ? strstr(rest.ptr, "://") : NULL;
   if (scheme != NULL)
     rest = sbx_slice_skip(rest, (size_t)(scheme - rest.ptr) + 3);
@@ -158,6 +194,14 @@ void sbx_http_client_hide(const sbx_http_client *client, sbx_err *err) {
   sbx_buf_deinit(&sent);
 }
 
+void sbx_http_client_hide(const sbx_http_client *client, sbx_err *err) {
+  if (client == NULL)
+    return;
+  hide_login(client->proxy, err);
+  hide_login(client->environment[HTTPS_PROXY], err);
+  hide_login(client->environment[HTTP_PROXY], err);
+}
+
 /* ---- use ---- */
 
 void sbx__http_client_use(sbx_http_client *client) {
@@ -172,6 +216,8 @@ void sbx__http_client_drop(sbx_http_client *client) {
     sbx_wipe(client->proxy, strlen(client->proxy));
   sbx_free(client->proxy);
   sbx_free(client->unix_socket);
+  for (size_t i = 0; i < SBX_HTTP_VARIABLES; i++)
+    sbx_free_secret(client->environment[i]); /* proxies may have passwords */
   sbx_trust_deinit(&client->trust);
   sbx_free(client);
 }
@@ -179,17 +225,6 @@ void sbx__http_client_drop(sbx_http_client *client) {
 void sbx_http_client_free(sbx_http_client *client) {
   if (client != NULL)
     sbx__http_client_drop(client);
-}
-
-/* The first variable that is set and not empty, or "". */
-static const char *first_env(const char *a, const char *b, const char *c, const char *d) {
-  const char *names[] = {a, b, c, d};
-  for (size_t i = 0; i < sizeof names / sizeof names[0] && names[i] != NULL; i++) {
-    const char *value = getenv(names[i]);
-    if (value != NULL && value[0] != '\0')
-      return value;
-  }
-  return "";
 }
 
 static bool is_in_domain(sbx_slice host, sbx_slice domain) {
@@ -230,9 +265,9 @@ static int apply_proxy(const sbx_http_client *client, const sbx_curl *curl, CURL
   } else if (client->proxy != NULL) {
     proxy = client->proxy;
   } else {
-    proxy = url->https ? first_env("https_proxy", "HTTPS_PROXY", "all_proxy", "ALL_PROXY")
-                       : first_env("http_proxy", "all_proxy", "ALL_PROXY", NULL);
-    except = first_env("no_proxy", "NO_PROXY", NULL, NULL);
+    const char *found = client->environment[url->https ? HTTPS_PROXY : HTTP_PROXY];
+    proxy = found != NULL ? found : "";
+    except = client->environment[NO_PROXY] != NULL ? client->environment[NO_PROXY] : "";
     if (is_excepted(except, url->host))
       proxy = "";
     if (proxy[0] != '\0' && sbx_url_check_proxy(sbx_slice_str(proxy), err) != SBX_OK) {

@@ -7,6 +7,8 @@
 #include "core/trust.h"
 #include "core/url.h"
 
+enum { HTTPS_PROXY, HTTP_PROXY, NO_PROXY, CERT_FILE, EXTRA_CERTS, LIBRARY };
+
 struct sbx_http_client {
   size_t users;               /* the owners and the exchanges in flight */
   sbx_http_client *next;      /* in the list of a loop's shared ones */
@@ -15,7 +17,8 @@ struct sbx_http_client {
   char *proxy;
   bool no_proxy;
   char *unix_socket;
-  bool has_ca; /* by the options */
+  char *environment[SBX_HTTP_VARIABLES]; /* in the order of its struct; NULL: not set */
+  bool has_ca;                           /* by the options */
   sbx_trust trust;
 };
 

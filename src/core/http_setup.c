@@ -270,7 +270,7 @@ static int set_url(sbx__exchange *x, const sbx_http_request *request, sbx_url *u
 
 int sbx__http_setup(sbx__exchange *x, const sbx_http_request *request, sbx_err *err) {
   sbx_url url;
-  int code = sbx_curl_get(&x->curl, err);
+  int code = sbx_curl_load(&x->curl, x->client->environment[LIBRARY], err);
   if (code != SBX_OK)
     return code;
   x->easy = x->curl->easy_init();

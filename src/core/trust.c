@@ -37,14 +37,10 @@ static const char *const usual_bundles[] = {
     "/etc/ssl/cert.pem",
 };
 
-static const char *env(const char *name) {
-  const char *value = getenv(name);
-  return value != NULL && value[0] != '\0' ? value : NULL;
-}
-
-int sbx_trust_init(sbx_trust *trust, sbx_slice ca_pem, sbx_err *err) {
+int sbx_trust_init(sbx_trust *trust, sbx_slice ca_pem, const char *cert_file,
+                   const char *extra_certs, sbx_err *err) {
   static const char marker[] = "-----BEGIN ";
-  *trust = (sbx_trust){0};
+  *trust = (sbx_trust){.cert_file = cert_file, .extra_certs = extra_certs};
   sbx_buf_init(&trust->pem, PEM_MAX);
   if (ca_pem.len == 0)
     return SBX_OK;
@@ -140,9 +136,9 @@ static int gather(sbx_trust *trust, const char *base, const char *extra, const s
   return code;
 }
 
-static int read_environment(sbx_trust *trust, const sbx_curl *curl, CURL *easy, sbx_err *err) {
-  const char *base = env("SSL_CERT_FILE");
-  int code = gather(trust, base, env("NODE_EXTRA_CA_CERTS"), curl, easy, err);
+static int read_files(sbx_trust *trust, const sbx_curl *curl, CURL *easy, sbx_err *err) {
+  const char *base = trust->cert_file;
+  int code = gather(trust, base, trust->extra_certs, curl, easy, err);
   if (code != SBX_OK) {
     sbx_buf_deinit(&trust->pem);
     sbx_buf_init(&trust->pem, PEM_MAX);
@@ -315,7 +311,7 @@ int sbx_trust_apply(sbx_trust *trust, sbx_loop *loop, const sbx_curl *curl, CURL
                     sbx_err *err) {
   int code = SBX_OK;
   if (!trust->ready)
-    code = read_environment(trust, curl, easy, err);
+    code = read_files(trust, curl, easy, err);
   if (code != SBX_OK)
     return code;
   /* A file of the default may be replaced, too. */

@@ -22,8 +22,8 @@ static const sbx_provider *const providers[] = {
 };
 
 /* What src/sandbox reads itself. */
-static const char *const common_names[] = {"defaultTimeoutMs", "startTimeoutMs", "onLost", "shell",
-                                           NULL};
+static const char *const common_names[] = {
+    "defaultTimeoutMs", "startTimeoutMs", "onLost", "shell", "environment", NULL};
 
 const sbx_provider *sbx_provider_find(const char *id) {
   for (size_t i = 0; i < sizeof providers / sizeof providers[0]; i++) {

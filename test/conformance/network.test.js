@@ -170,6 +170,23 @@ for (const remote of remotes) {
     }
   });
 
+  test(`${remote.name}: C178 a command that ended in time did so, however busy its host was`, async (t) => {
+    const { options } = await open(t, remote);
+    const busy = `
+      await sandbox.start();
+      for (const [command, timeoutSeconds] of [["sleep 0.5; seq 1 50000; exit 3", 2], ["sleep 60", 1]]) {
+        const call = sandbox.exec({ command, timeoutSeconds });
+        await new Promise((resolve) => setTimeout(resolve, 200));
+        const end = performance.now() + 6000;
+        while (performance.now() < end);
+        const { status, exitCode, output } = await call;
+        console.log(status, exitCode, output.length);
+      }
+      await sandbox.close();`;
+    const { stdout } = await runNode(program(remote, options, busy));
+    assert.equal(stdout, "exited 3 288894\ntimedOut 124 0\n");
+  });
+
   describe(`${remote.name}: requests`, () => {
     test("C038 a large upload asks for no permission first", async (t) => {
       const { engine, make } = await open(t, remote);

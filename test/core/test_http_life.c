@@ -188,7 +188,7 @@ static void test_client_may_be_freed_before_its_exchange(void **state) {
   fixture *f = *state;
   reply r = {0};
   sbx_http_request request = to(f, "GET", server.http, "/slow?ms=50");
-  assert_non_null(start(f, NULL, &request, &r));
+  assert_non_null(start(f, f->plain, &request, &r));
   sbx_http_client_free(f->plain);
   f->plain = NULL;
   wait_for(f, &r);
@@ -391,9 +391,9 @@ static void test_unix_socket(void **state) {
   reply r = {0};
   sbx_http_options options = {.unix_socket = sbx_slice_str(server.unix_path)};
   sbx_http_request request = {.method = "GET", .url = sbx_slice_str("http://docker/echo")};
-  sbx_http_client *client = new_client(&options);
   int64_t before = count(f, "connections", "unix");
   setenv("http_proxy", "http://127.0.0.1:1", 1); /* does not concern a unix socket */
+  sbx_http_client *client = new_client(&options);
   run(f, client, &request, &r);
   unsetenv("http_proxy");
   assert_ok(&r, 200);
@@ -438,7 +438,7 @@ static void one_exchange(size_t nth, bool form, bool *reached) {
   if (code == SBX_OK)
     code = sbx_http_client_new(&f.plain, &options, NULL);
   if (code == SBX_OK)
-    code = start(&f, NULL, &request, &r) != NULL ? SBX_OK : SBX_ENOMEM;
+    code = start(&f, f.plain, &request, &r) != NULL ? SBX_OK : SBX_ENOMEM;
   if (code == SBX_OK) {
     wait_for(&f, &r);
     code = r.err.code;

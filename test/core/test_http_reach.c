@@ -208,10 +208,8 @@ static void test_extra_certificates_keep_the_default(void **state) {
   if (access(bundle != NULL ? bundle : "/etc/ssl/certs/ca-certificates.crt", R_OK) != 0)
     skip();
   CURL *easy = curl->easy_init();
-  assert_int_equal(sbx_trust_init(&trust, sbx_slice_of(NULL, 0), NULL), SBX_OK);
-  setenv("NODE_EXTRA_CA_CERTS", server.ca, 1);
+  assert_int_equal(sbx_trust_init(&trust, sbx_slice_of(NULL, 0), NULL, server.ca, NULL), SBX_OK);
   assert_int_equal(sbx_trust_apply(&trust, f->loop, curl, easy, NULL), SBX_OK);
-  unsetenv("NODE_EXTRA_CA_CERTS");
   size_t certificates = 0;
   for (const char *at = trust.pem.ptr; (at = strstr(at, "-----BEGIN CERT")) != NULL; at++)
     certificates++;
@@ -232,8 +230,7 @@ static void test_certificates_without_descriptors(void **state) {
     skip(); /* it keeps a limit of its own */
   assert_int_equal(sbx_curl_get(&curl, NULL), SBX_OK);
   CURL *easy = curl->easy_init();
-  assert_int_equal(sbx_trust_init(&trust, sbx_slice_of(NULL, 0), NULL), SBX_OK);
-  setenv("NODE_EXTRA_CA_CERTS", server.ca, 1);
+  assert_int_equal(sbx_trust_init(&trust, sbx_slice_of(NULL, 0), NULL, server.ca, NULL), SBX_OK);
   assert_int_equal(getrlimit(RLIMIT_NOFILE, &old), 0);
   none = old;
   none.rlim_cur = 0;
@@ -243,7 +240,6 @@ static void test_certificates_without_descriptors(void **state) {
   assert_int_equal(code, SBX_ENET);
   assert_non_null(strstr(err.message, "open files"));
   assert_int_equal(sbx_trust_apply(&trust, f->loop, curl, easy, &err), SBX_OK);
-  unsetenv("NODE_EXTRA_CA_CERTS");
   assert_true(trust.pem.len > 0);
   assert_false(trust.extra_unreadable);
   curl->easy_cleanup(easy);
@@ -341,15 +337,17 @@ static void test_https_proxy_by_environment(void **state) {
   reply r = {.want = "x-tunnel"};
   char proxy[128];
   snprintf(proxy, sizeof proxy, "http://user:secret@127.0.0.1:%u", (unsigned)server.proxy);
-  sbx_http_client *client = client_with_ca(server.ca, SBX_HTTP_1_1);
   int64_t tunnels = count(f, "tunnels", NULL);
   setenv("HTTPS_PROXY", proxy, 1);
+  sbx_http_client *client = client_with_ca(server.ca, SBX_HTTP_1_1);
   get_tls(f, client, server.https, &r);
   assert_ok(&r, 200);
   assert_string_equal(r.header, ""); /* the proxy's header is not the reply's */
   drop(&r);
   assert_int_equal(count(f, "tunnels", NULL), tunnels + 1);
+  sbx_http_client_free(client);
   setenv("NO_PROXY", "other.test,127.0.0.1", 1);
+  client = client_with_ca(server.ca, SBX_HTTP_1_1);
   get_tls(f, client, server.https, &r);
   unsetenv("NO_PROXY");
   unsetenv("HTTPS_PROXY");
@@ -402,19 +400,17 @@ static void test_unusable_proxy_by_environment(void **state) {
   }
   /* By a domain. Not every libcurl knows the address of the name. */
   static const char *const domains[] = {"localhost", ".LocalHost"};
-  sbx_http_client *client = new_client(&(sbx_http_options){.version = SBX_HTTP_1_1});
   for (size_t i = 0; i < sizeof domains / sizeof domains[0]; i++) {
     setenv("http_proxy", "http://user:se@cret@127.0.0.1:1", 1);
     setenv("NO_PROXY", domains[i], 1);
     sbx_http_request request = to(f, "GET", server.http, "/small");
     request.url = sbx_slice_str("http://x.localhost:1/");
-    run(f, client, &request, &r);
+    run(f, NULL, &request, &r);
     unsetenv("NO_PROXY");
     unsetenv("http_proxy");
     assert_error(&r, SBX_ENET, false, "");
     drop(&r);
   }
-  sbx_http_client_free(client);
 }
 
 static void test_proxy_by_option(void **state) {
@@ -485,8 +481,8 @@ static void test_unusable_proxy(void **state) {
   for (size_t i = 0; i < 3; i++) {
     const sbx_http_options none = {.version = SBX_HTTP_1_1};
     sbx_http_request request = {.method = "GET", .url = sbx_slice_str("http://somewhere.test/")};
-    sbx_http_client *client = new_client(&none);
     setenv("http_proxy", urls[i], 1);
+    sbx_http_client *client = new_client(&none);
     run(f, client, &request, &r);
     unsetenv("http_proxy");
     assert_error(&r, SBX_EINVAL, false, "proxy's URL");
@@ -572,11 +568,14 @@ int main(int argc, char **argv) {
       cmocka_unit_test(test_other_flavour),
   };
   const char *library = getenv("SBX_LIBCURL");
+  const sbx_curl *curl;
   clean_environment();
   if (argc > 1 && strcmp(argv[1], "missing") == 0)
     return expect_missing();
   if (argc > 1 && library != NULL && dlopen(library, RTLD_LAZY | RTLD_LOCAL) == NULL)
     return 77;
+  if (sbx_curl_load(&curl, library, NULL) != SBX_OK)
+    return 1;
   int failed = cmocka_run_group_tests(tests, http_group_setup, http_group_teardown);
   if (argc == 1)
     failed += cmocka_run_group_tests(library_tests, NULL, NULL);

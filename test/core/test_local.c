@@ -312,37 +312,33 @@ static void test_the_environment_is_what_was_named(void **state) {
   local_fixture *f = of(state);
   local_result r;
   char expected[4096];
-  static const char *const cleared[] = {"LANG", "LC_ALL", "TZ"};
-  setenv("SECRET_X", "1", 1);
-  setenv("E2B_API_KEY", "k", 1);
-  setenv("WANTED", "w w", 1);
-  setenv("ALSO", "a", 1);
-  for (size_t i = 0; i < COUNT(cleared); i++)
-    unsetenv(cleared[i]);
-  local_options(f, "\"inheritEnv\":[\"WANTED\",\"ALSO\",\"ABSENT\"],"
-                   "\"env\":{\"A\":\"1\",\"B\":\"\",\"ALSO\":\"over\"}");
+  setenv("WANTED", "of this process, which the core does not look at", 1);
+  local_options(f,
+                "\"environment\":{\"PATH\":\"/bin:/usr/bin:/x\",\"SECRET_X\":\"1\",\"ALSO\":\"a\","
+                "\"WANTED\":\"w w\",\"RAW\":[\"Yf9i\"]},"
+                "\"inheritEnv\":[\"WANTED\",\"ALSO\",\"ABSENT\",\"RAW\"],"
+                "\"env\":{\"A\":\"1\",\"B\":\"\",\"ALSO\":\"over\"}");
   sbx_env_var vars[] = {{LIT("B"), LIT("2")}, {LIT("C"), LIT("x\ny=$HOME")}, {LIT("C"), LIT("3")}};
   sbx_slice argv[] = {LIT("env")};
   sbx_exec_spec spec = {
       .kind = SBX_EXEC_ARGV, .argv = argv, .argc = 1, .env = vars, .env_count = COUNT(vars)};
   local_exec(f, &r, &spec);
   snprintf(expected, sizeof expected,
-           "A=1\nALSO=over\nB=2\nC=3\nHOME=%s\nLANG=C.UTF-8\nPATH=%s\nTERM=dumb\nWANTED=w w\n",
-           sbx_sandbox_id(f->sb), getenv("PATH"));
+           "A=1\nALSO=over\nB=2\nC=3\nHOME=%s\nLANG=C.UTF-8\nPATH=%s\nRAW=a\xff"
+           "b\nTERM=dumb\nWANTED=w w\n",
+           sbx_sandbox_id(f->sb), "/bin:/usr/bin:/x");
   assert_slice(sbx_buf_slice(&r.output), sbx_slice_str(expected));
   local_result_free(&r);
 
-  setenv("LANG", "de_DE.utf8", 1);
-  setenv("TZ", "UTC", 1);
-  local_options(f, "\"env\":{\"HOME\":\"/elsewhere\",\"TERM\":\"xterm\"}");
+  local_options(f, "\"environment\":{\"LANG\":\"de_DE.utf8\",\"TZ\":\"UTC\"},\"env\":{\"HOME\":\"/"
+                   "elsewhere\",\"TERM\":\"xterm\"}");
   spec.env_count = 0;
   local_exec(f, &r, &spec);
   snprintf(expected, sizeof expected, "HOME=%s\nLANG=de_DE.utf8\nPATH=%s\nTERM=xterm\nTZ=UTC\n",
-           "/elsewhere", getenv("PATH"));
+           "/elsewhere", "/usr/local/bin:/usr/bin:/bin");
   assert_slice(sbx_buf_slice(&r.output), sbx_slice_str(expected));
   local_result_free(&r);
-  unsetenv("LANG");
-  unsetenv("TZ");
+  unsetenv("WANTED");
 }
 
 static void test_programs_are_searched_in_the_commands_path(void **state) {

@@ -47,6 +47,11 @@ describe("linking", linuxOnly, () => {
     );
   });
 
+  test("C187 does not look at the environment: another thread may be changing it", () => {
+    const readers = /^(secure_)?getenv@|^_*environ@/;
+    assert.deepEqual(symbols("--undefined-only").filter((name) => readers.test(name)), []);
+  });
+
   test("needs no libcurl, no TLS and no second libuv to be loaded", () => {
     const needed = execFileSync("readelf", ["-d", BINARY], { encoding: "utf8" })
       .match(/NEEDED.*\[(.*)\]/g)

@@ -7,6 +7,7 @@ import { Worker } from "node:worker_threads";
 
 import { LocalSandbox } from "cloudsandbox";
 
+import { runNode } from "../support/node.js";
 import { mark } from "../support/processes.js";
 import { openDescriptors } from "../support/resources.js";
 import { tempDir } from "../support/temp.js";
@@ -149,5 +150,33 @@ describe("worker threads", () => {
       assert.deepEqual(readdirSync(dir), []);
     }
     await eventually("as many descriptors as before", () => openDescriptors() <= before);
+  });
+});
+
+describe("workers and the environment", () => {
+  test("C187 sandboxes are made while the main thread changes its variables", async () => {
+    const body = `
+      const { E2BSandbox, LocalSandbox } = await import(${JSON.stringify(import.meta.resolve("cloudsandbox"))});
+      const until = performance.now() + 1500;
+      while (performance.now() < until) {
+        for (let i = 0; i < 200; i++) {
+          new LocalSandbox({ trusted: true, inheritEnv: ["ZZ1", "ZZ2", "HOME"] });
+          new E2BSandbox({ apiKey: "k" });
+        }
+        await new Promise((resolve) => setImmediate(resolve));
+      }`;
+    const source = `
+      import { Worker } from "node:worker_threads";
+      const workers = [0, 1].map(() => new Worker(new URL("data:text/javascript," + ${JSON.stringify(encodeURIComponent(body))})));
+      let running = workers.length;
+      for (const worker of workers) worker.on("exit", () => running--).on("error", (error) => console.error(error));
+      for (let n = 0; running > 0; ) {
+        for (let i = 0; i < 2000; i++, n++) process.env["V" + (n % 4000) + "_" + "x".repeat(n % 50)] = "y".repeat(n % 200);
+        for (const name of Object.keys(process.env)) if (/^V\\\\d/.test(name)) delete process.env[name];
+        await new Promise((resolve) => setImmediate(resolve));
+      }
+      console.log("no crash");`;
+    const { code, signal, stdout, stderr } = await runNode(source);
+    assert.deepEqual({ code, signal, stdout, stderr }, { code: 0, signal: null, stdout: "no crash\n", stderr: "" });
   });
 });

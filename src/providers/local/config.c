@@ -6,7 +6,8 @@
  *   tempDir      absolute path of the directory to make that in (TMPDIR, else /tmp)
  *   nodePath     what runs JavaScript ("node", looked up in the command's PATH)
  *   nodeArgs     array of strings: put between nodePath and the code
- *   inheritEnv   array of names: variables of this process that commands get
+ *   environment  object of the host's variables that are read here: see set_defaults, inheritEnv
+ *   inheritEnv   array of names: those of them that commands get
  *   env          object of strings: further variables
  *   killGraceMs  how long a command has between SIGTERM and SIGKILL (2000, at most 3000)
  *
@@ -15,6 +16,7 @@
 #include "providers/local/local.h"
 
 #include "core/alloc.h"
+#include "core/enc.h"
 #include "core/err.h"
 
 #include <stdio.h>
@@ -68,10 +70,18 @@ static bool names_utf8(const char *locale) {
   return false;
 }
 
+/* A variable of the host's; NULL: not set, or not in UTF-8. */
+static const char *host_value(const sbx_json *options, const char *name) {
+  sbx_slice value;
+  bool found = sbx_json_string(sbx_json_get(sbx_json_get(options, "environment"), name), &value);
+  return found && !sbx_slice_has_nul(value) ? value.ptr : NULL;
+}
+
 /* Enough to find programs and to write text; no more. HOME is the workspace, known later. */
-static int set_defaults(sbx__env *env) {
-  const char *path = getenv("PATH");
-  const char *all = getenv("LC_ALL"), *lang = getenv("LANG"), *zone = getenv("TZ");
+static int set_defaults(sbx__env *env, const sbx_json *options) {
+  const char *path = host_value(options, "PATH");
+  const char *all = host_value(options, "LC_ALL"), *lang = host_value(options, "LANG");
+  const char *zone = host_value(options, "TZ");
   int rc = env_add_str(env, "PATH",
                        path != NULL && *path != '\0' ? path : "/usr/local/bin:/usr/bin:/bin");
   if (rc == SBX_OK)
@@ -124,19 +134,33 @@ static int bad_name(const char *option, sbx_slice name, sbx_err *err) {
   return SBX_EINVAL;
 }
 
-static int inherit(sbx__env *env, sbx_slice name, sbx_err *err) {
+/* A value that is no UTF-8 stands as an array with its base64. */
+static int inherit(sbx__env *env, const sbx_json *host, sbx_slice name, sbx_err *err) {
+  sbx_slice value;
+  sbx_buf bytes;
   if (!sbx_provider_is_env_name(name))
     return bad_name("inheritEnv", name, err);
   char *text = sbx_strndup(name.ptr, name.len);
   if (text == NULL)
     return sbx_err_set(err, SBX_ENOMEM, NULL);
-  const char *value = getenv(text);
-  int rc = value != NULL ? env_add_str(env, text, value) : SBX_OK;
+  const sbx_json *v = sbx_json_get(host, text);
   sbx_free(text);
+  int rc = SBX_OK;
+  sbx_buf_init(&bytes, SIZE_MAX / 2);
+  if (sbx_json_is_array(v) && sbx_json_string(sbx_json_next(v, NULL, NULL), &value)) {
+    rc = sbx_base64_decode(&bytes, value);
+    value = sbx_buf_slice(&bytes);
+  } else if (!sbx_json_string(v, &value)) {
+    return SBX_OK; /* not set */
+  }
+  if (rc == SBX_OK)
+    rc = sbx_slice_has_nul(value) ? SBX_EINVAL : env_add(env, name, value);
+  sbx_buf_deinit(&bytes);
   return rc == SBX_OK ? SBX_OK : sbx_err_set(err, rc, NULL);
 }
 
-static int read_inherit(sbx__env *env, const sbx_json *list, sbx_err *err) {
+static int read_inherit(sbx__env *env, const sbx_json *options, sbx_err *err) {
+  const sbx_json *list = sbx_json_get(options, "inheritEnv");
   sbx_slice name;
   int rc = SBX_OK;
   if (list != NULL && !sbx_json_is_array(list))
@@ -145,7 +169,7 @@ static int read_inherit(sbx__env *env, const sbx_json *list, sbx_err *err) {
        v = sbx_json_next(list, v, NULL)) {
     if (!sbx_json_string(v, &name))
       return sbx_err_set(err, SBX_EINVAL, "inheritEnv must be an array of names");
-    rc = inherit(env, name, err);
+    rc = inherit(env, sbx_json_get(options, "environment"), name, err);
   }
   return rc;
 }
@@ -187,7 +211,7 @@ static int read_text(char **out, const sbx_json *options, const char *name, cons
 }
 
 static int read_paths(sbx_config *config, const sbx_json *options, sbx_err *err) {
-  const char *temp = getenv("TMPDIR");
+  const char *temp = host_value(options, "TMPDIR");
   int rc = read_text(&config->workspace, options, "workspace", NULL, true, err);
   if (rc == SBX_OK)
     rc = read_text(&config->temp_dir, options, "tempDir",
@@ -260,9 +284,9 @@ int sbx__local_configure(sbx_config *config, sbx_loop *loop, const sbx_json *opt
     rc = read_node_args(config, sbx_json_get(options, "nodeArgs"), err);
   if (rc == SBX_OK)
     rc = read_grace(config, options, err);
-  if (rc == SBX_OK && set_defaults(&config->env) != SBX_OK)
+  if (rc == SBX_OK && set_defaults(&config->env, options) != SBX_OK)
     rc = sbx_err_set(err, SBX_ENOMEM, NULL);
   if (rc == SBX_OK)
-    rc = read_inherit(&config->env, sbx_json_get(options, "inheritEnv"), err);
+    rc = read_inherit(&config->env, options, err);
   return rc == SBX_OK ? read_env(&config->env, sbx_json_get(options, "env"), err) : rc;
 }

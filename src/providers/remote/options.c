@@ -95,11 +95,37 @@ void sbx_remote_begin_map(sbx_json_out *out, const sbx_json *map) {
   }
 }
 
+/* The first of these variables that is set and not empty. */
+static sbx_slice variable(const sbx_json *environment, const char *const names[]) {
+  sbx_slice value;
+  for (; *names != NULL; names++) {
+    if (sbx_json_string(sbx_json_get(environment, *names), &value) && value.len > 0)
+      return value;
+  }
+  return sbx_slice_of(NULL, 0);
+}
+#define VARIABLE(environment, ...) variable(environment, (const char *const[]){__VA_ARGS__, NULL})
+
+/* HTTP_PROXY is not read: a CGI server sets it from a header that anybody may send. */
+static sbx_http_environment read_environment(const sbx_json *v) {
+  return (sbx_http_environment){
+      .https_proxy = VARIABLE(v, "https_proxy", "HTTPS_PROXY", "all_proxy", "ALL_PROXY"),
+      .http_proxy = VARIABLE(v, "http_proxy", "all_proxy", "ALL_PROXY"),
+      .no_proxy = VARIABLE(v, "no_proxy", "NO_PROXY"),
+      .cert_file = VARIABLE(v, "SSL_CERT_FILE"),
+      .extra_certs = VARIABLE(v, "NODE_EXTRA_CA_CERTS"),
+      .library = VARIABLE(v, "SBX_LIBCURL"),
+  };
+}
+
 int sbx_remote_client(sbx_http_client **out, sbx_loop *loop, const sbx_json *options,
                       sbx_http_version version, sbx_err *err) {
   const sbx_json *proxy = sbx_json_get(options, "proxy");
   const sbx_json *ca = sbx_json_get(options, "ca");
-  sbx_http_options http = {.version = version};
+  sbx_http_options http = {
+      .version = version,
+      .environment = read_environment(sbx_json_get(options, "environment")),
+  };
   if (proxy != NULL && !sbx_json_string(proxy, &http.proxy))
     return sbx_err_set(err, SBX_EINVAL, "proxy must be a URL, or \"\" for none");
   http.no_proxy = proxy != NULL && http.proxy.len == 0;

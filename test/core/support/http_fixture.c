@@ -108,7 +108,11 @@ void note_reply(sbx_op *op, void *arg) {
 }
 
 sbx_op *start(fixture *f, sbx_http_client *client, const sbx_http_request *request, reply *r) {
-  return sbx_http_start(client != NULL ? client : f->plain, f->loop, request, note_reply, r);
+  const sbx_http_options options = {0};
+  sbx_http_client *plain = client == NULL ? new_client(&options) : NULL;
+  sbx_op *op = sbx_http_start(plain != NULL ? plain : client, f->loop, request, note_reply, r);
+  sbx_http_client_free(plain); /* the exchange keeps it */
+  return op;
 }
 
 void wait_for(fixture *f, const reply *r) {
@@ -147,9 +151,29 @@ int64_t count(fixture *f, const char *group, const char *key) {
   return value;
 }
 
+/* As lib/ would read it. */
+static sbx_slice variable(const char *a, const char *b, const char *c, const char *d) {
+  const char *names[] = {a, b, c, d};
+  for (size_t i = 0; i < 4; i++) {
+    const char *value = names[i] != NULL ? getenv(names[i]) : NULL;
+    if (value != NULL && *value != '\0')
+      return sbx_slice_str(value);
+  }
+  return sbx_slice_of(NULL, 0);
+}
+
 sbx_http_client *new_client(const sbx_http_options *options) {
   sbx_http_client *client = NULL;
-  assert_int_equal(sbx_http_client_new(&client, options, NULL), SBX_OK);
+  sbx_http_options with = *options;
+  with.environment = (sbx_http_environment){
+      .https_proxy = variable("https_proxy", "HTTPS_PROXY", "all_proxy", "ALL_PROXY"),
+      .http_proxy = variable("http_proxy", "all_proxy", "ALL_PROXY", NULL),
+      .no_proxy = variable("no_proxy", "NO_PROXY", NULL, NULL),
+      .cert_file = variable("SSL_CERT_FILE", NULL, NULL, NULL),
+      .extra_certs = variable("NODE_EXTRA_CA_CERTS", NULL, NULL, NULL),
+      .library = variable("SBX_LIBCURL", NULL, NULL, NULL),
+  };
+  assert_int_equal(sbx_http_client_new(&client, &with, NULL), SBX_OK);
   return client;
 }
 

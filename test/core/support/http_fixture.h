@@ -54,7 +54,7 @@ sbx_http_request to_tls(fixture *f, const char *method, uint16_t port, const cha
 /* A streamed GET over plain HTTP. */
 sbx_http_request to_stream(fixture *f, const char *path, stream *s);
 
-/* A NULL client is the fixture's. */
+/* A NULL client is a plain one, with the environment as it is now. */
 sbx_op *start(fixture *f, sbx_http_client *client, const sbx_http_request *request, reply *r);
 void wait_for(fixture *f, const reply *r);
 void run(fixture *f, sbx_http_client *client, const sbx_http_request *request, reply *r);
