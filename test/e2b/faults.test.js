@@ -587,6 +587,7 @@ describe("files", { concurrency: 8 }, () => {
     ],
     "404 of a proxy": [replies.json(404, { message: "This endpoint is reserved", path: "/files", code: 404 }), { code: "PROTOCOL", status: 404 }],
     "404 in text": [{ status: 404, headers: {}, body: "404 page not found\n" }, { code: "PROTOCOL", status: 404 }],
+    "C202 500 a file of /proc": [envdError(500, "seeker can't seek"), { code: "UNSUPPORTED", status: 500 }],
     "400 a directory": [envdError(400, "path '/home/user/f' is a directory"), { code: "INVALID_ARG", status: 400 }],
     "401": [envdError(401, "access token present in header but does not match"), { code: "AUTH", status: 401 }],
     "429": [proxyReplies.tooManyConnections("i1"), { code: "RATE_LIMITED", retryable: true, status: 429 }],

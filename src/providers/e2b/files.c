@@ -49,6 +49,7 @@ static const struct {
     {"operation not permitted", SBX_EFORBIDDEN},
     {"read-only file system", SBX_EFORBIDDEN},
     {"no space left on device", SBX_EQUOTA},
+    {"can't seek", SBX_EUNSUPPORTED},
 };
 
 static int file_error(const sbx_session *session, const sbx_http *http, const char *verb,
@@ -62,6 +63,8 @@ static int file_error(const sbx_session *session, const sbx_http *http, const ch
       break;
     }
   }
+  if (err->code == SBX_EUNSUPPORTED)
+    sbx_err_append(err, "; read what is no ordinary file by a command such as cat");
   sbx_err_append(err, " (path ");
   sbx_err_append_remote(err, path);
   sbx_err_append(err, ")");
