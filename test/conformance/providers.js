@@ -102,6 +102,7 @@ async function e2b(name, tls) {
       knowsHome: true,
       background: true,
       choosesShell: true,
+      mainFile: true,
       replacesFilesAtOnce: false,
     },
     world(t) {
