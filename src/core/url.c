@@ -11,6 +11,7 @@
 
 #include <arpa/inet.h>
 #include <string.h>
+#include <strings.h>
 
 #define MAX_HOST 253
 
@@ -260,6 +261,24 @@ int sbx_url_check_proxy(sbx_slice text, sbx_err *err) {
   const char *fault = proxy_fault(text);
   return fault == NULL ? SBX_OK
                        : sbx_err_set(err, SBX_EINVAL, "the proxy's URL is not usable: %s", fault);
+}
+
+/* By its name or address; 127.0.0.0/8 and ::1 never leave it. */
+static bool is_this_machine(const sbx_url *url) {
+  static const char name[] = "localhost";
+  if (url->ipv6)
+    return sbx_slice_eq_str(url->host, "::1");
+  if (url->host.len == sizeof name - 1 && strncasecmp(url->host.ptr, name, url->host.len) == 0)
+    return true;
+  for (size_t i = 0; i < url->host.len; i++) {
+    if (!sbx_is_digit(url->host.ptr[i]) && url->host.ptr[i] != '.')
+      return false;
+  }
+  return sbx_slice_starts_with(url->host, sbx_slice_str("127."));
+}
+
+bool sbx_url_is_weaker(const sbx_url *other, const sbx_url *base) {
+  return base->https && !other->https && !is_this_machine(other);
 }
 
 /* ---- building ---- */

@@ -22,6 +22,10 @@ typedef struct sbx_url {
  * control characters, non-ASCII). The message does not repeat the text: it may hold a secret. */
 int sbx_url_parse(sbx_url *out, sbx_slice text, sbx_err *err);
 
+/* Whether what goes to `other` could be read on its way, while what goes to `base` cannot: https
+ * there, http here, and not to this machine itself. */
+bool sbx_url_is_weaker(const sbx_url *other, const sbx_url *base);
+
 /* Whether a proxy can be at this URL: [scheme://][user:password@]host[:port], with a scheme of
  * libcurl's. SBX_EINVAL says what is wrong, never repeating the text: libcurl would, with the
  * password in it. */

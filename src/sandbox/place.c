@@ -8,8 +8,6 @@
 #include "core/alloc.h"
 #include "core/rand.h"
 
-#include <assert.h>
-
 enum { MAX_RETRIES = 3, FIRST_RETRY_MS = 150 };
 
 static sbx__place *place_of_timer(sbx_timer *timer) {
@@ -256,6 +254,21 @@ static void on_opened(sbx_op *op, void *arg) {
   set->events->changed(set);
 }
 
+/* It waits for its next try, which a loop that was held up has not begun: nothing is over there. */
+static void out_of_time(sbx__place *place) {
+  sbx__places *set = place->set;
+  sbx_err err;
+  sbx_timer_stop(&place->retry);
+  sbx__places_no_answer(set, set->start_timeout_ms, &err);
+  if (place->reopens > 0) {
+    reopen_failed(place, &err);
+    set->events->changed(set);
+    return;
+  }
+  start_failed(set, &err);
+  place_end(place);
+}
+
 static void on_place_timer(sbx_timer *timer) {
   sbx__place *place = place_of_timer(timer);
   sbx__places *set = place->set;
@@ -263,8 +276,10 @@ static void on_place_timer(sbx_timer *timer) {
     sbx_op_abort(place->op, SBX_ETIMEOUT);
     return;
   }
-  /* A retry is not begun when it would come after this. */
-  assert(place->op != NULL);
+  if (place->op == NULL) {
+    out_of_time(place);
+    return;
+  }
   if (place->reopens > 0) {
     sbx_op_abort(place->op, SBX_ETIMEOUT);
     return;

@@ -41,6 +41,7 @@ static void test_options_that_are_wrong(void **state) {
       {BYTES("{\"apiKey\":\"k\",\"image\":\"i\",\"cpu\":1.5}"), SBX_EINVAL, "cpu"},
       {BYTES("{\"apiKey\":\"k\",\"image\":\"i\",\"snapshot\":\"s\"}"), SBX_EINVAL, "snapshot"},
       {BYTES("{\"apiKey\":\"k\",\"owned\":false}"), SBX_EINVAL, "owned"},
+      {BYTES("{\"apiKey\":\"k\",\"toolboxUrl\":\"http://t\"}"), SBX_EINVAL, "toolboxUrl"},
       {BYTES("{\"apiKey\":\"k\",\"proxy\":7}"), SBX_EINVAL, "proxy"},
       {BYTES("{\"apiKey\":\"k\",\"ca\":\"\"}"), SBX_EINVAL, "ca"},
   };
@@ -56,6 +57,37 @@ static void test_options_without_memory(void **state) {
             "\"language\":\"javascript\",\"proxy\":\"\",\"toolboxUrl\":\"http://t\"}")};
   (void)state;
   assert_true(each_allocation_fails(configure_once, &run) > 15);
+}
+
+/* ---- the toolbox ---- */
+
+/* An API of https must not lead the key elsewhere in the clear. */
+static void test_a_toolbox_is_as_safe_as_the_api(void **state) {
+  static const struct {
+    const char *address;
+    int code;
+  } cases[] = {{"https://proxy.example/toolbox", SBX_OK},
+               {"http://127.0.0.1:4000/toolbox", SBX_OK},
+               {"http://proxy.example/toolbox", SBX_EPROTO},
+               {"http://127.0.0.1.example/toolbox", SBX_EPROTO},
+               {"ftp://proxy.example/toolbox", SBX_EPROTO}};
+  (void)state;
+  sbx_config *config = config_of(&sbx_daytona_provider, "{\"apiKey\":\"k\"}");
+  for (size_t i = 0; i < COUNT(cases); i++) {
+    sbx_session *session = sbx_daytona_provider.session_new(config);
+    sbx_json_doc *doc = NULL;
+    sbx_buf text;
+    sbx_err err;
+    sbx_buf_init(&text, 200);
+    sbx_buf_appendf(&text, "{\"id\":\"a\",\"toolboxProxyUrl\":\"%s\"}", cases[i].address);
+    assert_int_equal(sbx_json_parse(&doc, sbx_buf_slice(&text), NULL), SBX_OK);
+    assert_int_equal(sbx__daytona_take(session, sbx_json_root(doc), &err), cases[i].code);
+    assert_true((session->toolbox != NULL) == (cases[i].code == SBX_OK));
+    sbx_json_free(doc, true);
+    sbx_buf_deinit(&text);
+    sbx_daytona_provider.session_free(session);
+  }
+  sbx__daytona_config_free(config);
 }
 
 /* ---- a command ---- */
@@ -132,6 +164,7 @@ int main(void) {
       cmocka_unit_test(test_options),
       cmocka_unit_test(test_options_that_are_wrong),
       cmocka_unit_test(test_options_without_memory),
+      cmocka_unit_test(test_a_toolbox_is_as_safe_as_the_api),
       cmocka_unit_test(test_a_command_without_memory),
   };
   return cmocka_run_group_tests(tests, NULL, NULL);

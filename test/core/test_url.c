@@ -327,6 +327,26 @@ static void test_proxies(void **state) {
   }
 }
 
+static void test_weaker(void **state) {
+  static const struct {
+    const char *other;
+    bool weaker;
+  } cases[] = {{"https://h", false},         {"http://h", true},
+               {"http://10.0.0.1", true},    {"http://127.1.2.3:80/x", false},
+               {"http://127.0.0.1.h", true}, {"http://LOCALHOST", false},
+               {"http://localhost.h", true}, {"http://[::1]:1", false},
+               {"http://[::2]", true}};
+  (void)state;
+  sbx_url safe, plain, other;
+  assert_int_equal(sbx_url_parse(&safe, LIT("https://api"), NULL), SBX_OK);
+  assert_int_equal(sbx_url_parse(&plain, LIT("http://api"), NULL), SBX_OK);
+  for (size_t i = 0; i < COUNT(cases); i++) {
+    assert_int_equal(sbx_url_parse(&other, sbx_slice_str(cases[i].other), NULL), SBX_OK);
+    assert_true(sbx_url_is_weaker(&other, &safe) == cases[i].weaker);
+    assert_false(sbx_url_is_weaker(&other, &plain));
+  }
+}
+
 /* An id from the network must not name another resource. */
 static void test_segment_refusals(void **state) {
   (void)state;
@@ -376,6 +396,7 @@ int main(void) {
       cmocka_unit_test_teardown(test_join_refusals, no_leaks),
       cmocka_unit_test_teardown(test_segments_and_query, no_leaks),
       cmocka_unit_test_teardown(test_proxies, no_leaks),
+      cmocka_unit_test_teardown(test_weaker, no_leaks),
       cmocka_unit_test_teardown(test_segment_refusals, no_leaks),
       cmocka_unit_test_teardown(test_allocation_failure, no_leaks),
   };

@@ -80,6 +80,7 @@ describe("options", () => {
       [{ baseURL: "http://user:canary@x/api" }, "baseURL"],
       [{ baseURL: "http://x/api?key=canary" }, "baseURL"],
       [{ toolboxUrl: "canary" }, "toolboxUrl"],
+      [{ toolboxUrl: "http://canary" }, "toolboxUrl"],
       [{ workspace: "" }, "workspace"],
       [{ snapshot: "a", image: "b" }, "snapshot"],
       [{ cpu: 2 }, "cpu"],

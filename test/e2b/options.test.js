@@ -105,6 +105,7 @@ describe("options", () => {
       [{ baseURL: "https://user:sk-canary@x" }, /baseURL/],
       [{ baseURL: "https://x/?a=b" }, /baseURL/],
       [{ sandboxUrl: "nonsense" }, /sandboxUrl/],
+      [{ sandboxUrl: "http://x" }, /sandboxUrl.*in the clear/],
       [{ domain: "a/b" }, /domain/],
       [{ domain: "a@b" }, /domain/],
       [{ sandboxId: "../x" }, /sandboxId/],

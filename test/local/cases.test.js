@@ -20,6 +20,24 @@ function open(t, options) {
 const mode = (file) => (statSync(file).mode & 0o7777).toString(8);
 
 describe("local cases", { concurrency: 4 }, () => {
+  test("C178 a command that ended in time did so, however busy its host was", async () => {
+    const { stdout } = await runNode(
+      `import { LocalSandbox } from "cloudsandbox";
+       const sandbox = new LocalSandbox({ trusted: true, killGraceSeconds: 0 });
+       await sandbox.start();
+       for (const [command, timeoutSeconds] of [["sleep 0.5; seq 1 50000; exit 3", 2], ["sleep 60", 1]]) {
+         const call = sandbox.exec({ command, timeoutSeconds });
+         await new Promise((resolve) => setTimeout(resolve, 200));
+         const end = performance.now() + 6000;
+         while (performance.now() < end);
+         const { status, exitCode, output } = await call;
+         console.log(status, exitCode, output.length);
+       }
+       await sandbox.close();`,
+    );
+    assert.equal(stdout, "exited 3 288894\ntimedOut 124 0\n");
+  });
+
   test("C181 a new file is 0644 less the umask", async (t) => {
     const dir = tempDir(t);
     const { stdout, stderr } = await runNode(

@@ -284,6 +284,8 @@ static int read_place(sbx_config *config, const sbx_json *options, sbx_err *err)
   if (rc == SBX_OK)
     rc = sbx_remote_url(&config->toolbox_url, options, "toolboxUrl", err);
   if (rc == SBX_OK)
+    rc = sbx_remote_check_safe(config->toolbox_url, config->api_url, "toolboxUrl", err);
+  if (rc == SBX_OK)
     rc = sbx_remote_text(&config->attach, options, "sandboxId", err);
   if (rc == SBX_OK)
     rc = sbx_remote_text(&config->workspace, options, "workspace", err);

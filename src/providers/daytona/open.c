@@ -84,33 +84,32 @@ static void use_api_route(open_op *o) {
   sbx_buf_deinit(&url);
 }
 
-/* Whether the reply names the toolbox's address in the member `name`. */
-static bool take_address(open_op *o, const sbx_http *reply, const char *name) {
+/* Takes the toolbox's address, which the reply names in the member `name`, and goes on with it.
+ * False when the reply names none. */
+static bool go_to(sbx_steps *steps, const sbx_http *reply, const char *name) {
   sbx_json_doc *doc = NULL;
   sbx_err err;
   sbx_slice base;
-  bool taken = sbx_remote_exchange_json(&doc, &sbx__daytona_api, reply, "look for the toolbox",
+  bool named = sbx_remote_exchange_json(&doc, &sbx__daytona_api, reply, "look for the toolbox",
                                         &err) == SBX_OK &&
-               sbx_json_string(sbx_json_get(sbx_json_root(doc), name), &base) && base.len > 0 &&
-               sbx__daytona_set_toolbox(o->steps.session, base) == SBX_OK;
+               sbx_json_string(sbx_json_get(sbx_json_root(doc), name), &base) && base.len > 0;
+  int rc = named ? sbx__daytona_set_toolbox(steps->session, base, &err) : SBX_OK;
   sbx_json_free(doc, false);
-  return taken;
+  if (rc != SBX_OK)
+    sbx_steps_finish(steps, &err);
+  else if (named)
+    ask_directory(steps);
+  return named;
 }
 
 static void on_public_config(sbx_steps *steps, sbx_http *reply) {
-  open_op *o = open_of(steps);
-  if (take_address(o, reply, "proxyToolboxUrl"))
-    ask_directory(steps);
-  else
-    use_api_route(o);
+  if (!go_to(steps, reply, "proxyToolboxUrl"))
+    use_api_route(open_of(steps));
 }
 
 static void on_toolbox_url(sbx_steps *steps, sbx_http *reply) {
-  open_op *o = open_of(steps);
-  if (take_address(o, reply, "url")) {
-    ask_directory(steps);
+  if (go_to(steps, reply, "url"))
     return;
-  }
   sbx_buf url;
   sbx_buf_init(&url, SBX__DAYTONA_URL_MAX);
   sbx_buf_append_str(&url, steps->session->config->api_url);

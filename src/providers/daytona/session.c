@@ -8,6 +8,7 @@
 #include "core/alloc.h"
 #include "core/err.h"
 #include "providers/remote/identity.h"
+#include "providers/remote/options.h"
 
 #include <limits.h>
 
@@ -44,7 +45,8 @@ int sbx__daytona_set_text(char **to, sbx_slice text) {
 }
 
 /* {base}/{id} */
-int sbx__daytona_set_toolbox(sbx_session *session, sbx_slice base) {
+int sbx__daytona_set_toolbox(sbx_session *session, sbx_slice base, sbx_err *err) {
+  sbx_err why;
   sbx_buf url;
   size_t len;
   sbx_buf_init(&url, MAX_URL);
@@ -53,7 +55,13 @@ int sbx__daytona_set_toolbox(sbx_session *session, sbx_slice base) {
   sbx_buf_append_slice(&url, base);
   sbx_buf_append_char(&url, '/');
   sbx_buf_append_str(&url, session->id);
-  int rc = url.error;
+  int rc = url.error != SBX_OK ? sbx_err_set(err, url.error, NULL) : SBX_OK;
+  if (rc == SBX_OK &&
+      sbx_remote_check_safe(url.ptr, session->config->api_url, "toolbox", &why) != SBX_OK)
+    rc =
+        sbx_err_set(err, SBX_EPROTO,
+                    "daytona: unexpected answer: the toolbox's address: %s; nothing was sent there",
+                    why.message);
   if (rc == SBX_OK) {
     sbx_free(session->toolbox);
     session->toolbox = sbx_buf_take(&url, &len);
@@ -96,10 +104,10 @@ int sbx__daytona_take(sbx_session *session, const sbx_json *sandbox, sbx_err *er
   int rc = SBX_OK;
   take_version(session, sandbox);
   if (config->toolbox_url != NULL)
-    rc = sbx__daytona_set_toolbox(session, sbx_slice_str(config->toolbox_url));
+    rc = sbx__daytona_set_toolbox(session, sbx_slice_str(config->toolbox_url), err);
   else if (sbx_json_string(sbx_json_get(sandbox, "toolboxProxyUrl"), &base) && base.len > 0)
-    rc = sbx__daytona_set_toolbox(session, base);
-  return rc == SBX_OK ? SBX_OK : sbx_err_set(err, rc, NULL);
+    rc = sbx__daytona_set_toolbox(session, base, err);
+  return rc;
 }
 
 bool sbx__daytona_is_named(const sbx_json *sandbox, const char *name) {

@@ -284,7 +284,11 @@ static int read_addresses(sbx_config *config, const sbx_json *options, sbx_err *
     rc = sbx_remote_url(&config->api_url, options, "baseURL", err);
   if (rc == SBX_OK)
     rc = sbx_remote_url(&config->sandbox_url, options, "sandboxUrl", err);
-  return rc == SBX_OK && config->api_url == NULL ? make_api_url(config, err) : rc;
+  if (rc == SBX_OK && config->api_url == NULL)
+    rc = make_api_url(config, err);
+  return rc == SBX_OK
+             ? sbx_remote_check_safe(config->sandbox_url, config->api_url, "sandboxUrl", err)
+             : rc;
 }
 
 static int read_template(sbx_config *config, const sbx_json *options, sbx_err *err) {

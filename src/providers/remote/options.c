@@ -66,6 +66,19 @@ int sbx_remote_url(char **out, const sbx_json *options, const char *name, sbx_er
   return SBX_OK;
 }
 
+int sbx_remote_check_safe(const char *url, const char *base, const char *name, sbx_err *err) {
+  sbx_url from, to;
+  if (url == NULL || sbx_url_parse(&to, sbx_slice_str(url), err) != SBX_OK ||
+      sbx_url_parse(&from, sbx_slice_str(base), err) != SBX_OK)
+    return url == NULL ? SBX_OK : SBX_EINVAL;
+  if (!sbx_url_is_weaker(&to, &from))
+    return SBX_OK;
+  return sbx_err_set(err, SBX_EINVAL,
+                     "%s is an http: address while the API's is https: credentials would be sent "
+                     "in the clear; use https: there, too",
+                     name);
+}
+
 int sbx_remote_map(const sbx_json **out, const sbx_json *options, const char *name, sbx_err *err) {
   const sbx_json *map = sbx_json_get(options, name);
   sbx_slice key, value;

@@ -15,6 +15,9 @@ int sbx_remote_int(int64_t *out, const sbx_json *options, const char *name, int6
                    int64_t max, sbx_err *err);
 /* An http or https URL without a query, '/' at its end left out, as a copy. */
 int sbx_remote_url(char **out, const sbx_json *options, const char *name, sbx_err *err);
+/* SBX_EINVAL when `url` is one of http: while `base` is https:, loopback apart: the credentials
+ * would go there in the clear. `name` is what the message calls it; a NULL `url` is fine. */
+int sbx_remote_check_safe(const char *url, const char *base, const char *name, sbx_err *err);
 /* An object of strings without NUL bytes; NULL when it is absent. Borrowed from `options`. */
 int sbx_remote_map(const sbx_json **out, const sbx_json *options, const char *name, sbx_err *err);
 /* Begins an object with the members of such a map (NULL: none). */
