@@ -32,6 +32,24 @@ for (const provider of providers) {
       assert.equal((await sandbox.readBytes("sized")).length, 16_777_216);
     });
 
+    test("C202 a pipe is refused in words, and holds up no close", async (t) => {
+      const sandbox = provider.world(t).make();
+      await sandbox.shell("mkdir d; mkfifo d/pipe");
+      const began = performance.now();
+      const error = await rejection(sandbox.readFile("d/pipe"));
+      assert.equal(error.code, "ERR_SANDBOX_INVALID_ARG", error.message);
+      assert.match(error.message, /no regular file|not a regular file/);
+      await sandbox.close();
+      assert.ok(performance.now() - began < 10_000);
+    });
+
+    test("C197 a name that is no UTF-8 does not keep the other files from being listed", { skip: !facts.listsFiles }, async (t) => {
+      const sandbox = provider.world(t).make();
+      await sandbox.shell("mkdir e; mkdir \"$(printf 'd\\376')\"; touch \"$(printf 'a\\377')\" b e/f; echo 1 > \"$(printf 'd\\376')/c\"");
+      const files = (await sandbox.listFiles()).map(({ path }) => path);
+      for (const name of ["b", "e/f"]) assert.ok(files.includes(name), files.join());
+    });
+
     test("C024 an empty file is empty, a missing one is null", async (t) => {
       const sandbox = provider.world(t).make();
       await sandbox.writeFile("e", "");

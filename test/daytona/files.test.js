@@ -185,9 +185,11 @@ describe("files", { concurrency: 4 }, () => {
 
   test("C197 a name that is no UTF-8 does not keep the other files from being listed", async (t) => {
     const { sandbox } = await open(t);
+    const before = (await sandbox.listFiles()).map(({ path }) => path);
     await sandbox.shell("mkdir e $'d\\xfe'; touch $'a\\xff' b e/f; echo 1 > $'d\\xfe/c'", { env: {} });
     const files = await sandbox.listFiles();
-    assert.deepEqual(files.map(({ path }) => path).sort(), ["a\ufffd", "b", "d\ufffd/c", "e/f"]);
+    const made = files.map(({ path }) => path).filter((path) => !before.includes(path));
+    assert.deepEqual(made.sort(), ["a\ufffd", "b", "d\ufffd/c", "e/f"]);
   });
 
   test("listing: any name, no links, and an end where there are too many", async (t) => {

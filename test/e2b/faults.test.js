@@ -587,7 +587,6 @@ describe("files", { concurrency: 8 }, () => {
     ],
     "404 of a proxy": [replies.json(404, { message: "This endpoint is reserved", path: "/files", code: 404 }), { code: "PROTOCOL", status: 404 }],
     "404 in text": [{ status: 404, headers: {}, body: "404 page not found\n" }, { code: "PROTOCOL", status: 404 }],
-    "C202 500 a file of /proc": [envdError(500, "seeker can't seek"), { code: "UNSUPPORTED", status: 500 }],
     "400 a directory": [envdError(400, "path '/home/user/f' is a directory"), { code: "INVALID_ARG", status: 400 }],
     "401": [envdError(401, "access token present in header but does not match"), { code: "AUTH", status: 401 }],
     "429": [proxyReplies.tooManyConnections("i1"), { code: "RATE_LIMITED", retryable: true, status: 429 }],
@@ -600,7 +599,7 @@ describe("files", { concurrency: 8 }, () => {
       { code: "PROTOCOL" },
     ],
     "fewer bytes than promised": [
-      { status: 200, headers: { "content-length": 100 }, body: "short" },
+      { status: 200, headers: { "content-length": 10_000 }, body: "x".repeat(10_000) },
       { code: "NETWORK", retryable: true },
     ],
     "a reset": ["reset", { code: "NETWORK", retryable: true }],
@@ -610,7 +609,9 @@ describe("files", { concurrency: 8 }, () => {
       const { engine, make } = await open(t);
       const sandbox = make();
       await sandbox.start();
-      const fault = instead.headers?.["content-length"] ? { instead, stop: { after: 5, how: "close", keepLength: true } } : { instead };
+      const fault = instead.headers?.["content-length"] ? { instead, stop: { after: 5000, how: "close", keepLength: true } } : { instead };
+      // What a download shows as empty is read once more, by a command.
+      if (expected === "") await sandbox.writeFile("f", "");
       engine.fault(GET, fault);
       if (expected === null || typeof expected === "string") {
         assert.equal(await sandbox.readFile("f"), expected);
@@ -622,6 +623,50 @@ describe("files", { concurrency: 8 }, () => {
       assert.equal(await sandbox.readFile("absent"), null);
     });
   }
+
+  test("C202 files of the kernel have their text, whatever the daemon answers", async (t) => {
+    const { engine, make } = await open(t);
+    const sandbox = make();
+    const { output } = await sandbox.shell("ln -s /proc/version link; ln -s link again; cat /proc/version");
+    assert.equal(await sandbox.readFile("/proc/version"), output);
+    assert.equal(engine.count(GET), 0);
+    for (const instead of [
+      envdError(500, "seeker can't seek"),
+      { status: 200, headers: {}, body: "" },
+    ]) {
+      engine.fault(GET, { instead });
+      assert.equal(await sandbox.readFile("link"), output);
+    }
+    // One of /sys promises a page, and has less.
+    engine.fault(GET, { instead: { status: 200, headers: { "content-length": 4096 }, body: "Linux".padEnd(4096) }, stop: { after: 5, how: "close", keepLength: true } });
+    assert.equal(await sandbox.readFile("again"), output);
+    assert.equal(await sandbox.readFile("/proc/no/such"), null);
+    assert.match((await rejection(sandbox.readFile("/proc/self"))).message, /it is no regular file.*; the path was \/proc\/self/);
+    assert.equal((await rejection(sandbox.readBytes("/proc/kallsyms", { maxBytes: 100 }))).code, "ERR_SANDBOX_TOO_LARGE");
+  });
+
+  test("C202 a part of a kernel's file that was lost on the way is an error, and no shorter file", async (t) => {
+    const { engine, make } = await open(t);
+    const sandbox = make();
+    await sandbox.start();
+    engine.fault(START, { stop: { after: 60, how: "drop" } });
+    const error = await rejection(sandbox.readFile("/proc/version"));
+    assert.deepEqual([error.code, error.retryable], ["ERR_SANDBOX_NETWORK", true], error.message);
+    assert.match(await sandbox.readFile("/proc/version"), /^Linux version .+\n$/);
+  });
+
+  test("C202 a pipe is refused in words, also for a write, and a file that is only slow is not", async (t) => {
+    const { engine, make } = await open(t);
+    const sandbox = make();
+    await sandbox.shell("mkfifo pipe; echo text > slow");
+    for (const error of await Promise.all([rejection(sandbox.readFile("pipe")), rejection(sandbox.writeFile("pipe", "x"))])) {
+      assert.equal(error.code, "ERR_SANDBOX_INVALID_ARG");
+      assert.match(error.message, /it is no regular file, but a pipe.*; the path was pipe$/);
+    }
+    engine.fault(GET, { delayMs: 2500 });
+    assert.equal(await sandbox.readFile("slow"), "text\n");
+    assert.equal(engine.count("filesystem.Filesystem/Stat"), 3);
+  });
 
   const writes = {
     "507": [envdError(507, "not enough disk space available"), { code: "QUOTA", status: 507 }],

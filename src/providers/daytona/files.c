@@ -9,67 +9,31 @@
 
 #include "core/err.h"
 
-enum { SILENT_MS = 1500, PAGE = 4096 };
+/* ---- how files are reached ------------------------------------------------------------------ */
 
-/* ---- what is silent ------------------------------------------------------------------------- */
-
-typedef struct look_op {
-  sbx_steps steps;
-  sbx_remote_file *file; /* it ends this op with itself */
-} look_op;
-
-/* Go's letters of a pipe, a device or a socket stand before the nine of the rights. */
-static bool is_special(sbx_slice mode) {
-  for (size_t i = 0; i + 9 < mode.len; i++) {
-    if (mode.ptr[i] == 'p' || mode.ptr[i] == 'D' || mode.ptr[i] == 'S')
-      return true;
-  }
-  return false;
+static int check(sbx_err *err, const sbx_session *session, const sbx_http *reply,
+                 const char *verb) {
+  (void)session;
+  return sbx_remote_exchange_check(err, &sbx__daytona_files, reply, verb);
 }
 
-static void on_look(sbx_steps *steps, sbx_http *reply) {
-  sbx_remote_file *file = ((look_op *)(void *)steps)->file;
-  sbx_json_doc *doc = NULL;
-  sbx_slice mode;
-  sbx_err err;
-  bool special = sbx_remote_exchange_json(&doc, &sbx__daytona_files, reply, "look at a file",
-                                          &err) == SBX_OK &&
-                 sbx_json_string(sbx_json_get(sbx_json_root(doc), "mode"), &mode) &&
-                 is_special(mode);
-  sbx_json_free(doc, false);
-  sbx_steps_finish(steps, NULL);
-  if (!special)
-    return; /* it is only slow */
-  sbx_err_set(&err, SBX_EINVAL,
-              "daytona: %s: it is no regular file, but a pipe, a device or a socket", file->verb);
-  err.provider = "daytona";
-  sbx_remote_files_fail(file, &err);
-}
-
-static void look(sbx_steps *steps) {
+static void look(sbx_steps *steps, sbx_slice path, sbx_steps_reply on_reply) {
   sbx_buf url;
-  sbx__daytona_tool_url(&url, steps->session, "/files/info",
-                        sbx_buf_slice(&((look_op *)(void *)steps)->file->path));
-  sbx__daytona_send(steps, "GET", &url, NULL, true, on_look);
+  sbx__daytona_tool_url(&url, steps->session, "/files/info", path);
+  sbx__daytona_send(steps, "GET", &url, NULL, true, on_reply);
 }
 
-static void on_looked(sbx_op *op, void *arg) {
-  (void)op;
-  ((sbx_remote_file *)arg)->beside = NULL;
+static bool find_mode(const sbx_json *answer, sbx_slice *mode) {
+  return sbx_json_string(sbx_json_get(answer, "mode"), mode);
 }
 
-/* Without memory for it, the op's own limit ends what is silent. */
-static void look_when_silent(sbx_remote_file *file) {
-  sbx_session *session = file->steps.session;
-  if (file->steps.op.finished)
-    return;
-  look_op *beside = sbx_steps_new(sizeof *beside, session, session->config->loop, on_looked, file);
-  if (beside == NULL)
-    return;
-  file->beside = &beside->steps.op;
-  beside->file = file;
-  sbx_steps_wait(&beside->steps, SILENT_MS, look);
-}
+static const sbx_remote_files toolbox_files = {
+    .provider = "daytona",
+    .check = check,
+    .read = sbx__daytona_read,
+    .look = look,
+    .mode = find_mode,
+};
 
 /* ---- put ------------------------------------------------------------------------------------ */
 
@@ -157,13 +121,13 @@ static void start_put(sbx_steps *steps) {
     };
     upload(file, "/files/bulk-upload", sbx_slice_of(NULL, 0), parts, 2, on_bulk_uploaded);
   }
-  look_when_silent(file);
+  sbx_remote_files_watch(file);
 }
 
 sbx_op *sbx__daytona_put(sbx_session *session, sbx_slice path, sbx_slice bytes, sbx_op_done done,
                          void *arg) {
-  sbx_remote_file *file = sbx_remote_files_put(session, session->config->loop, &sbx__daytona_files,
-                                               path, bytes, done, arg);
+  sbx_remote_file *file =
+      sbx_remote_files_put(session, session->config->loop, &toolbox_files, path, bytes, done, arg);
   if (file == NULL)
     return NULL;
   sbx__daytona_need_home(&file->steps, path, start_put);
@@ -171,39 +135,6 @@ sbx_op *sbx__daytona_put(sbx_session *session, sbx_slice path, sbx_slice bytes, 
 }
 
 /* ---- get ------------------------------------------------------------------------------------ */
-
-static void on_read(sbx_op *op, void *arg) {
-  sbx_remote_file *file = arg;
-  sbx_err err = op->err;
-  file->steps.request = NULL;
-  if (err.code == SBX_OK)
-    sbx_steps_finish(&file->steps, NULL);
-  else
-    sbx_remote_files_fail(file, &err);
-}
-
-static void read_by_command(sbx_remote_file *file) {
-  sbx_buf_truncate(file->out, 0);
-  sbx_steps_wait_for(
-      &file->steps,
-      sbx__daytona_read(file->steps.session, sbx_buf_slice(&file->path), file->out, on_read, file));
-}
-
-static bool is_of_kernel(sbx_slice path) {
-  return sbx_slice_starts_with(path, sbx_slice_str("/proc/")) ||
-         sbx_slice_starts_with(path, sbx_slice_str("/sys/"));
-}
-
-/* The kernel's files say that they are empty, or that they have a page; a link may lead to one. */
-static void on_downloaded(sbx_steps *steps, sbx_http *reply) {
-  sbx_remote_file *file = sbx_remote_files_of(steps);
-  bool empty = reply->op.err.code == SBX_OK && file->out->len == 0;
-  bool less = reply->op.err.code == SBX_ENET && file->out->len < PAGE;
-  if (reply->status == 200 && (empty || less))
-    read_by_command(file);
-  else
-    sbx_remote_files_on_got(steps, reply);
-}
 
 static void start_get(sbx_steps *steps) {
   sbx_remote_file *file = sbx_remote_files_of(steps);
@@ -215,20 +146,20 @@ static void start_get(sbx_steps *steps) {
     sbx_steps_finish_code(steps, rc);
     return;
   }
-  if (is_of_kernel(sbx_buf_slice(&file->path))) {
-    read_by_command(file);
+  if (sbx_remote_files_is_of_kernel(file)) {
+    sbx_remote_files_read(file);
     return;
   }
   request.headers = &config->headers;
   sbx__daytona_tool_url(&url, steps->session, "/files/download", sbx_buf_slice(&file->path));
-  sbx_remote_exchange_send(steps, config->http, &url, &request, NULL, on_downloaded);
-  look_when_silent(file);
+  sbx_remote_exchange_send(steps, config->http, &url, &request, NULL, sbx_remote_files_on_got);
+  sbx_remote_files_watch(file);
 }
 
 sbx_op *sbx__daytona_get(sbx_session *session, sbx_slice path, sbx_buf *out, sbx_op_done done,
                          void *arg) {
-  sbx_remote_file *file = sbx_remote_files_get(session, session->config->loop, &sbx__daytona_files,
-                                               path, out, done, arg);
+  sbx_remote_file *file =
+      sbx_remote_files_get(session, session->config->loop, &toolbox_files, path, out, done, arg);
   if (file == NULL)
     return NULL;
   sbx__daytona_need_home(&file->steps, path, start_get);

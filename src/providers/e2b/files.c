@@ -9,181 +9,144 @@
 #include "core/err.h"
 #include "core/items.h"
 #include "core/url.h"
+#include "providers/e2b/line.h"
 #include "providers/e2b/wire.h"
+#include "providers/remote/files.h"
 
-#include <string.h>
+enum { MAX_URL = 64 * 1024, LIST_DEPTH = 1000000, REMOVE_MS = 5000 };
 
-enum { MAX_URL = 48 * 1024, LIST_DEPTH = 1000000, REMOVE_MS = 5000 };
+/* ---- how files are reached ------------------------------------------------------------------ */
 
-/* ---- what the three have in common ---------------------------------------------------------- */
+/* The daemon answers 500 also where the path is what is wrong. */
+static const sbx_remote_meaning meanings[] = {
+    {404, "does not exist", SBX_ENOTFOUND, NULL, SBX_REMOTE_EFFECT_NONE},
+    {404, NULL, SBX_EPROTO, NULL, SBX_REMOTE_EFFECT_NONE}, /* something else is missing */
+    {500, "not a directory", SBX_EINVAL, NULL, SBX_REMOTE_EFFECT_BY_STATUS},
+    {500, "path is a file", SBX_EINVAL, NULL, SBX_REMOTE_EFFECT_BY_STATUS},
+    {500, "symbolic links", SBX_EINVAL, NULL, SBX_REMOTE_EFFECT_BY_STATUS},
+    {500, "no such file or directory", SBX_EINVAL, NULL, SBX_REMOTE_EFFECT_BY_STATUS},
+    {500, "file name too long", SBX_EINVAL, NULL, SBX_REMOTE_EFFECT_BY_STATUS},
+    {500, "permission denied", SBX_EFORBIDDEN, NULL, SBX_REMOTE_EFFECT_BY_STATUS},
+    {500, "operation not permitted", SBX_EFORBIDDEN, NULL, SBX_REMOTE_EFFECT_BY_STATUS},
+    {500, "read-only file system", SBX_EFORBIDDEN, NULL, SBX_REMOTE_EFFECT_BY_STATUS},
+    {500, "no space left on device", SBX_EQUOTA, NULL, SBX_REMOTE_EFFECT_BY_STATUS},
+    {507, NULL, SBX_EQUOTA, NULL, SBX_REMOTE_EFFECT_POSSIBLE},
+    {0},
+};
 
-/* Appends "/files?path=..." */
-static void append_address(sbx_buf *out, const sbx_session *session, sbx_slice path) {
+static int check(sbx_err *err, const sbx_session *session, const sbx_http *reply,
+                 const char *verb) {
+  static const sbx_remote_service service = {.provider = "e2b", .meanings = meanings};
+  return sbx__e2b_sandbox_check(err, session, &service, reply, verb);
+}
+
+/* Calls a method of the daemon's file service about a path. */
+static void call(sbx_steps *steps, const char *method, sbx_slice path, uint64_t timeout_ms,
+                 sbx_steps_reply on_reply) {
+  sbx_buf body;
+  sbx_json_out out;
+  sbx_buf_init(&body, MAX_URL);
+  sbx_json_out_init(&out, &body);
+  sbx_json_begin_object(&out);
+  sbx_json_put_name(&out, sbx_slice_str("path"));
+  sbx_json_put_string(&out, path);
+  sbx_json_end_object(&out);
+  sbx__e2b_request request = {.http.method = "POST",
+                              .path = sbx_slice_str(method),
+                              .content_type = "application/json",
+                              .http.take_body = &body,
+                              .http.repeatable = true,
+                              .http.timeout_ms = timeout_ms,
+                              .http.max_bytes = SBX_REMOTE_REPLY_MAX,
+                              .rpc = true};
+  sbx__e2b_to_sandbox(steps, &request, on_reply);
+  sbx_buf_deinit(&body);
+}
+
+static void look(sbx_steps *steps, sbx_slice path, sbx_steps_reply on_reply) {
   sbx_buf name;
   sbx_buf_init(&name, MAX_URL);
   sbx__e2b_append_path(&name, path);
-  sbx_buf_append_str(out, "/files");
-  sbx_url_append_query(out, sbx_slice_str("path"), sbx_buf_slice(&name));
-  if (session->envd_version < SBX__E2B_VERSION(0, 4, 0))
-    sbx_url_append_query(out, sbx_slice_str("username"), sbx_slice_str("user"));
-  if (name.error != SBX_OK)
-    out->error = name.error;
+  call(steps, "/filesystem.Filesystem/Stat", sbx_buf_slice(&name), SBX_NO_TIMEOUT, on_reply);
   sbx_buf_deinit(&name);
 }
 
-static bool says(const sbx_err *err, const char *text) {
-  return strstr(err->message, text) != NULL;
+static bool find_mode(const sbx_json *answer, sbx_slice *mode) {
+  return sbx_json_string(sbx_json_get(sbx_json_get(answer, "entry"), "permissions"), mode);
 }
 
-/* The daemon answers 500 also where the path is what is wrong. */
-static const struct {
-  const char *text;
-  int code;
-} refusals[] = {
-    {"not a directory", SBX_EINVAL},
-    {"path is a file", SBX_EINVAL},
-    {"symbolic links", SBX_EINVAL},
-    {"no such file or directory", SBX_EINVAL},
-    {"file name too long", SBX_EINVAL},
-    {"permission denied", SBX_EFORBIDDEN},
-    {"operation not permitted", SBX_EFORBIDDEN},
-    {"read-only file system", SBX_EFORBIDDEN},
-    {"no space left on device", SBX_EQUOTA},
-    {"can't seek", SBX_EUNSUPPORTED},
+static const sbx_remote_files daemon_files = {
+    .provider = "e2b",
+    .check = check,
+    .read = sbx__e2b_line_get,
+    .look = look,
+    .mode = find_mode,
 };
 
-static int file_error(const sbx_session *session, const sbx_http *http, const char *verb,
-                      sbx_slice path, sbx_err *err) {
-  sbx__e2b_sandbox_error(session, http, verb, err);
-  if (http->status == 404 && !says(err, "does not exist"))
-    err->code = SBX_EPROTO;
-  for (size_t i = 0; http->status == 500 && i < sizeof refusals / sizeof *refusals; i++) {
-    if (says(err, refusals[i].text)) {
-      err->code = refusals[i].code;
-      break;
-    }
-  }
-  if (err->code == SBX_EUNSUPPORTED)
-    sbx_err_append(err, "; read what is no ordinary file by a command such as cat");
-  sbx_err_append(err, " (path ");
-  sbx_err_append_remote(err, path);
-  sbx_err_append(err, ")");
-  return err->code;
-}
-
-/* An op that remembers its path, for messages. */
-typedef struct file_op {
-  sbx_steps steps;
-  char *path;
-  sbx_buf content; /* put; borrowed by the upload */
-  sbx_buf *out;    /* get */
-} file_op;
-
-static void release_file(sbx_steps *steps) {
-  file_op *f = (file_op *)(void *)steps;
-  sbx_buf_deinit(&f->content);
-  sbx_free(f->path);
-}
-
-static file_op *file_new(sbx_session *session, sbx_slice path, sbx_op_done done, void *arg) {
-  char *copy = sbx_strndup(path.ptr, path.len);
-  file_op *f =
-      copy != NULL ? sbx_steps_new(sizeof *f, session, session->config->loop, done, arg) : NULL;
-  if (f == NULL) {
-    sbx_free(copy);
-    return NULL;
-  }
-  f->steps.release = release_file;
-  f->path = copy;
-  sbx_buf_init(&f->content, SIZE_MAX / 2);
-  return f;
-}
-
-static sbx_slice path_of(const file_op *f) {
-  return sbx_slice_str(f->path);
-}
-
-static void finish_badly(file_op *f, const sbx_http *reply, const char *verb) {
-  sbx_err err;
-  file_error(f->steps.session, reply, verb, path_of(f), &err);
-  sbx_steps_finish(&f->steps, &err);
-}
-
-/* Sends `request` to the address of the file. */
-static void send_request(file_op *f, sbx__e2b_request *request, sbx_steps_reply on_reply) {
-  sbx_buf address;
-  sbx_err err;
+/* Sends `request` to "/files?path=...". */
+static void send_request(sbx_remote_file *file, sbx__e2b_request *request,
+                         sbx_steps_reply on_reply) {
+  sbx_buf name, address;
+  sbx_buf_init(&name, MAX_URL);
   sbx_buf_init(&address, MAX_URL);
-  append_address(&address, f->steps.session, path_of(f));
+  sbx__e2b_append_path(&name, sbx_buf_slice(&file->path));
+  sbx_buf_append_str(&address, "/files");
+  sbx_url_append_query(&address, sbx_slice_str("path"), sbx_buf_slice(&name));
+  if (file->steps.session->envd_version < SBX__E2B_VERSION(0, 4, 0))
+    sbx_url_append_query(&address, sbx_slice_str("username"), sbx_slice_str("user"));
   request->path = sbx_buf_slice(&address);
-  if (address.error == SBX_OK) {
-    sbx__e2b_to_sandbox(&f->steps, request, on_reply);
-  } else if (address.error == SBX_ETOOBIG) {
-    sbx_err_set(&err, SBX_EINVAL, "e2b: the path is too long");
-    sbx_steps_finish(&f->steps, &err);
+  if (name.error == SBX_OK && address.error == SBX_OK) {
+    sbx__e2b_to_sandbox(&file->steps, request, on_reply);
+    sbx_remote_files_watch(file);
   } else {
-    sbx_steps_finish_code(&f->steps, address.error);
+    sbx_steps_finish_code(&file->steps, SBX_ENOMEM);
   }
   sbx_buf_deinit(&address);
+  sbx_buf_deinit(&name);
 }
 
 /* ---- put ------------------------------------------------------------------------------------ */
 
 /* The reply lists what was written. Its type says text, whatever it is. */
-static int check_written(const file_op *f, sbx_slice body, sbx_err *err) {
-  sbx_json_doc *doc = NULL;
-  int rc = sbx_json_parse(&doc, body, err);
-  const sbx_json *list = rc == SBX_OK ? sbx_json_root(doc) : NULL;
-  if (rc != SBX_ENOMEM && (!sbx_json_is_array(list) || sbx_json_count(list) == 0)) {
-    rc = sbx_err_set(err, SBX_EPROTO, "e2b: write: the service did not confirm the file (path ");
-    sbx_err_append_remote(err, path_of(f));
-    sbx_err_append(err, ")");
-  }
-  sbx_json_free(doc, false);
-  return rc;
-}
-
 static void on_put(sbx_steps *steps, sbx_http *reply) {
-  file_op *f = (file_op *)(void *)steps;
+  sbx_remote_file *file = sbx_remote_files_of(steps);
+  sbx_json_doc *doc = NULL;
   sbx_err err;
-  if (!sbx_steps_arrived(steps, reply))
+  if (reply->op.err.code != SBX_OK || reply->status != 200) {
+    sbx_remote_files_on_put(steps, reply);
     return;
-  if (reply->status != 200)
-    finish_badly(f, reply, "write");
-  else if (check_written(f, sbx_buf_slice(&reply->body), &err) == SBX_OK)
+  }
+  int rc = sbx_json_parse(&doc, sbx_buf_slice(&reply->body), &err);
+  const sbx_json *list = rc == SBX_OK ? sbx_json_root(doc) : NULL;
+  if (rc != SBX_ENOMEM && (!sbx_json_is_array(list) || sbx_json_count(list) == 0))
+    rc = sbx_err_set(&err, SBX_EPROTO, "e2b: %s: the service did not confirm it", file->verb);
+  sbx_json_free(doc, false);
+  if (rc == SBX_OK)
     sbx_steps_finish(steps, NULL);
   else
-    sbx_steps_finish(steps, &err);
+    sbx_remote_files_fail(file, &err);
 }
 
 /* As a form, always: the daemon reads one to its end before it refuses it. A body without a frame
  * it refuses unread, and of that the proxies before it make "port is not open". */
-static void send_put(file_op *f) {
-  const sbx_http_part part = {.name = sbx_slice_str("file"),
-                              .filename = sbx_slice_str("file"),
-                              .content_type = sbx_slice_str("application/octet-stream"),
-                              .content = sbx_buf_slice(&f->content),
-                              .borrowed = true};
+static sbx_op *put(sbx_session *session, sbx_slice path, sbx_slice prefix, sbx_slice bytes,
+                   sbx_op_done done, void *arg) {
+  sbx_remote_file *file =
+      sbx_remote_files_put(session, session->config->loop, &daemon_files, path, prefix, done, arg);
+  if (file == NULL || file->steps.op.finished)
+    return file != NULL ? &file->steps.op : NULL;
+  if (sbx_buf_append_slice(&file->bytes, bytes) != SBX_OK) {
+    sbx_steps_finish_code(&file->steps, file->bytes.error);
+    return &file->steps.op;
+  }
+  const sbx_http_part part = sbx_remote_files_part(file, "file");
   sbx__e2b_request request = {.http.method = "POST",
                               .http.repeatable = true,
                               .http.timeout_ms = SBX_NO_TIMEOUT,
                               .http.parts = &part,
                               .http.part_count = 1};
-  send_request(f, &request, on_put);
-}
-
-static sbx_op *put(sbx_session *session, sbx_slice path, sbx_slice prefix, sbx_slice bytes,
-                   sbx_op_done done, void *arg) {
-  file_op *f = file_new(session, path, done, arg);
-  if (f == NULL)
-    return NULL;
-  sbx_buf_reserve(&f->content, prefix.len + bytes.len);
-  sbx_buf_append_slice(&f->content, prefix);
-  if (sbx_buf_append_slice(&f->content, bytes) == SBX_OK)
-    send_put(f);
-  else
-    sbx_steps_finish_code(&f->steps, f->content.error);
-  return &f->steps.op;
+  send_request(file, &request, on_put);
+  return &file->steps.op;
 }
 
 sbx_op *sbx__e2b_put(sbx_session *session, sbx_slice path, sbx_slice bytes, sbx_op_done done,
@@ -193,8 +156,7 @@ sbx_op *sbx__e2b_put(sbx_session *session, sbx_slice path, sbx_slice bytes, sbx_
 
 sbx_op *sbx__e2b_upload_file(sbx_session *session, const sbx__e2b_upload *upload, sbx_op_done done,
                              void *arg) {
-  sbx_slice path = sbx_slice_str(upload->path);
-  return put(session, path, upload->prefix, upload->bytes, done, arg);
+  return put(session, sbx_slice_str(upload->path), upload->prefix, upload->bytes, done, arg);
 }
 
 /* ---- remove --------------------------------------------------------------------------------- */
@@ -205,79 +167,37 @@ static void on_removed(sbx_steps *steps, sbx_http *reply) {
 }
 
 sbx_op *sbx__e2b_remove_file(sbx_session *session, sbx_slice path, sbx_op_done done, void *arg) {
-  sbx_buf body;
-  sbx_json_out out;
   sbx_steps *steps = sbx_steps_new(sizeof *steps, session, session->config->loop, done, arg);
   if (steps == NULL)
     return NULL;
-  sbx_buf_init(&body, MAX_URL);
-  sbx_json_out_init(&out, &body);
-  sbx_json_begin_object(&out);
-  sbx_json_put_name(&out, sbx_slice_str("path"));
-  sbx_json_put_string(&out, path);
-  sbx_json_end_object(&out);
-  sbx__e2b_request request = {.http.method = "POST",
-                              .path = sbx_slice_str("/filesystem.Filesystem/Remove"),
-                              .content_type = "application/json",
-                              .http.take_body = &body,
-                              .http.repeatable = true,
-                              .http.timeout_ms = REMOVE_MS,
-                              .rpc = true};
-  sbx__e2b_to_sandbox(steps, &request, on_removed);
-  sbx_buf_deinit(&body);
+  call(steps, "/filesystem.Filesystem/Remove", path, REMOVE_MS, on_removed);
   return &steps->op;
 }
 
 /* ---- get ------------------------------------------------------------------------------------ */
 
-/* Inside libcurl. */
-static int on_get_head(void *arg, int status, const sbx_headers *headers, sbx_err *err) {
-  file_op *f = arg;
-  sbx_slice length;
-  (void)err;
-  if (status != 200 || !sbx_headers_get(headers, "content-length", &length))
-    return SBX_OK;
-  size_t size = 0;
-  for (size_t i = 0; i < length.len && sbx_is_digit(length.ptr[i]) && size < f->out->max; i++)
-    size = size * 10 + (size_t)(length.ptr[i] - '0');
-  /* Only a hint: what it says too much, or what memory is missing, shows with the bytes. */
-  if (size > 0 && size <= f->out->max && sbx_buf_reserve(f->out, size) != SBX_OK)
-    f->out->error = SBX_OK;
-  return SBX_OK;
-}
-
-static int on_get_bytes(void *arg, sbx_slice bytes, sbx_err *err) {
-  file_op *f = arg;
-  int rc = sbx_buf_append_slice(f->out, bytes);
-  if (rc == SBX_ETOOBIG)
-    return sbx_err_set(err, rc, "e2b: read: the file has more than %zu bytes", f->out->max);
-  return rc == SBX_OK ? SBX_OK : sbx_err_set(err, rc, NULL);
-}
-
+/* The daemon asks a file for its size by going to its end, which some of the kernel's refuse. */
 static void on_got(sbx_steps *steps, sbx_http *reply) {
-  file_op *f = (file_op *)(void *)steps;
-  if (!sbx_steps_arrived(steps, reply))
-    return;
-  if (reply->status == 200)
-    sbx_steps_finish(steps, NULL);
+  if (reply->op.err.code == SBX_OK && reply->status == 500 &&
+      sbx_remote_exchange_says(sbx_buf_slice(&reply->body), "can't seek"))
+    sbx_remote_files_read(sbx_remote_files_of(steps));
   else
-    finish_badly(f, reply, "read");
+    sbx_remote_files_on_got(steps, reply);
 }
 
 sbx_op *sbx__e2b_get(sbx_session *session, sbx_slice path, sbx_buf *out, sbx_op_done done,
                      void *arg) {
-  file_op *f = file_new(session, path, done, arg);
-  if (f == NULL)
-    return NULL;
-  f->out = out;
-  sbx__e2b_request request = {.http.method = "GET",
-                              .http.repeatable = true,
-                              .http.timeout_ms = SBX_NO_TIMEOUT,
-                              .http.on_head = on_get_head,
-                              .http.on_bytes = on_get_bytes,
-                              .http.consumer = f};
-  send_request(f, &request, on_got);
-  return &f->steps.op;
+  sbx_remote_file *file =
+      sbx_remote_files_get(session, session->config->loop, &daemon_files, path, out, done, arg);
+  if (file == NULL || file->steps.op.finished)
+    return file != NULL ? &file->steps.op : NULL;
+  if (sbx_remote_files_is_of_kernel(file)) {
+    sbx_remote_files_read(file);
+  } else {
+    sbx__e2b_request request = {.http = sbx_remote_files_download(file)};
+    send_request(file, &request, on_got);
+  }
+  return &file->steps.op;
 }
 
 /* ---- list ----------------------------------------------------------------------------------- */
@@ -367,8 +287,22 @@ static int on_list_bytes(void *arg, sbx_slice bytes, sbx_err *err) {
   return sbx_items_feed(&l->items, bytes, err);
 }
 
+static void on_listed_by_line(sbx_op *op, void *arg) {
+  list_op *l = arg;
+  l->steps.request = NULL;
+  sbx_steps_finish(&l->steps, op->err.code != SBX_OK ? &op->err : NULL);
+}
+
+/* One name that is no UTF-8, and the daemon lists nothing. */
 static void on_listed(sbx_steps *steps, sbx_http *reply) {
   sbx_err err;
+  if (reply->op.err.code == SBX_OK && reply->status == 500 &&
+      sbx_remote_exchange_says(sbx_buf_slice(&reply->body), "invalid UTF-8")) {
+    list_op *l = list_of(steps);
+    sbx_steps_wait_for(
+        steps, sbx__e2b_line_list(steps->session, l->max_entries, l->out, on_listed_by_line, l));
+    return;
+  }
   if (!sbx__e2b_answered(steps, reply, "list"))
     return;
   int rc = sbx_items_finish(&list_of(steps)->items, &err);

@@ -4,6 +4,7 @@
 
 #include "core/op.h"
 #include "providers/e2b/config.h"
+#include "providers/remote/runner/runner.h"
 
 enum { SBX__E2B_ENVD_PORT = 49983, SBX__E2B_CODE_PORT = 49999 };
 
@@ -31,6 +32,7 @@ struct sbx_session {
   bool cannot_refresh; /* it was refused */
 
   sbx__e2b_context *contexts; /* of the interpreter, that we made */
+  sbx_runner runner;
 };
 
 #define SBX__E2B_VERSION(major, minor, patch)                                                      \

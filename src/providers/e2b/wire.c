@@ -209,16 +209,14 @@ bool sbx__e2b_is_404(const sbx_http *http) {
 }
 
 /* Also a success is an error where it is another one than the call has. */
-static int fail(sbx_err *err, const sbx_remote_service *service, const sbx_http *http,
-                const char *verb) {
-  if (sbx_remote_exchange_check(err, service, http, verb) == SBX_OK)
-    sbx_http_status_error(err, "e2b", verb, http->status, sbx_buf_slice(&http->body));
-  return err->code;
+static void not_expected(sbx_err *err, const sbx_http *http, const char *verb) {
+  sbx_http_status_error(err, "e2b", verb, http->status, sbx_buf_slice(&http->body));
 }
 
 int sbx__e2b_api_error(const sbx_http *http, const char *verb, sbx_err *err) {
   sbx_slice trace;
-  fail(err, &api, http, verb);
+  if (sbx_remote_exchange_check(err, &api, http, verb) == SBX_OK)
+    not_expected(err, http, verb);
   if (sbx_headers_get(&http->headers, "x-e2b-trace-id", &trace)) {
     sbx_err_append(err, " (trace ");
     sbx_err_append_remote(err, trace);
@@ -235,12 +233,13 @@ static const sbx_remote_meaning sandbox_meanings[] = {
 
 static const sbx_remote_service daemon_service = {.provider = "e2b", .meanings = sandbox_meanings};
 
-int sbx__e2b_sandbox_error(const sbx_session *session, const sbx_http *http, const char *verb,
-                           sbx_err *err) {
-  fail(err, &daemon_service, http, verb);
+int sbx__e2b_sandbox_check(sbx_err *err, const sbx_session *session,
+                           const sbx_remote_service *service, const sbx_http *http,
+                           const char *verb) {
+  int rc = sbx_remote_exchange_check(err, service, http, verb);
   if (http->op.err.code != SBX_OK || http->status != 502 ||
       sbx__e2b_read_502(sbx_buf_slice(&http->body)) != SBX__E2B_NO_SANDBOX)
-    return err->code;
+    return rc;
   err->code = SBX_ELOST;
   err->no_effect = true;
   if (session->can_pause) {
@@ -248,6 +247,13 @@ int sbx__e2b_sandbox_error(const sbx_session *session, const sbx_http *http, con
     err->code = SBX_ECONFLICT;
     sbx_err_append(err, "; it may be paused, and goes on after a resume");
   }
+  return err->code;
+}
+
+int sbx__e2b_sandbox_error(const sbx_session *session, const sbx_http *http, const char *verb,
+                           sbx_err *err) {
+  if (sbx__e2b_sandbox_check(err, session, &daemon_service, http, verb) == SBX_OK)
+    not_expected(err, http, verb);
   return err->code;
 }
 

@@ -42,6 +42,11 @@ bool sbx__e2b_is_404(const sbx_http *http);
 int sbx__e2b_api_error(const sbx_http *http, const char *verb, sbx_err *err);
 int sbx__e2b_sandbox_error(const sbx_session *session, const sbx_http *http, const char *verb,
                            sbx_err *err);
+/* The same for a call whose answers have meanings of their own, as sbx_remote_files has it: SBX_OK
+ * for a success. */
+int sbx__e2b_sandbox_check(sbx_err *err, const sbx_session *session,
+                           const sbx_remote_service *service, const sbx_http *http,
+                           const char *verb);
 /* First in an `on_reply` of a call into a sandbox that has no use for anything but a 200: finishes
  * with the error of all else. False: finished. */
 bool sbx__e2b_answered(sbx_steps *steps, const sbx_http *reply, const char *verb);

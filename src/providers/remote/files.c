@@ -6,6 +6,8 @@
 
 #include "core/err.h"
 
+enum { SILENT_MS = 1500, PAGE = 4096 };
+
 /* ---- the op --------------------------------------------------------------------------------- */
 
 static void release(sbx_steps *steps) {
@@ -19,14 +21,15 @@ static void let_go(sbx_steps *steps) {
 }
 
 static sbx_remote_file *file_new(sbx_session *session, sbx_loop *loop,
-                                 const sbx_remote_service *service, const char *verb,
-                                 sbx_slice path, sbx_slice bytes, sbx_op_done done, void *arg) {
+                                 const sbx_remote_files *files, const char *verb, sbx_slice path,
+                                 sbx_slice bytes, sbx_op_done done, void *arg) {
   sbx_remote_file *file = sbx_steps_new(sizeof *file, session, loop, done, arg);
   if (file == NULL)
     return NULL;
   file->steps.release = release;
   file->steps.let_go = let_go;
-  file->service = service;
+  file->loop = loop;
+  file->files = files;
   file->verb = verb;
   sbx_buf_init(&file->path, SBX_REMOTE_PATH_MAX);
   sbx_buf_init(&file->bytes, SIZE_MAX / 2);
@@ -34,7 +37,7 @@ static sbx_remote_file *file_new(sbx_session *session, sbx_loop *loop,
     sbx_steps_finish_code(&file->steps, file->bytes.error);
   if (sbx_buf_append_slice(&file->path, path) == SBX_ETOOBIG) {
     sbx_err err;
-    sbx_err_set(&err, SBX_EINVAL, "%s: %s: the path is too long", service->provider, verb);
+    sbx_err_set(&err, SBX_EINVAL, "%s: %s: the path is too long", files->provider, verb);
     sbx_steps_finish(&file->steps, &err);
   } else if (file->path.error != SBX_OK) {
     sbx_steps_finish_code(&file->steps, file->path.error);
@@ -43,16 +46,16 @@ static sbx_remote_file *file_new(sbx_session *session, sbx_loop *loop,
 }
 
 sbx_remote_file *sbx_remote_files_put(sbx_session *session, sbx_loop *loop,
-                                      const sbx_remote_service *service, sbx_slice path,
+                                      const sbx_remote_files *files, sbx_slice path,
                                       sbx_slice bytes, sbx_op_done done, void *arg) {
-  return file_new(session, loop, service, "write a file", path, bytes, done, arg);
+  return file_new(session, loop, files, "write a file", path, bytes, done, arg);
 }
 
 sbx_remote_file *sbx_remote_files_get(sbx_session *session, sbx_loop *loop,
-                                      const sbx_remote_service *service, sbx_slice path,
-                                      sbx_buf *out, sbx_op_done done, void *arg) {
+                                      const sbx_remote_files *files, sbx_slice path, sbx_buf *out,
+                                      sbx_op_done done, void *arg) {
   sbx_remote_file *file =
-      file_new(session, loop, service, "read a file", path, sbx_slice_of(NULL, 0), done, arg);
+      file_new(session, loop, files, "read a file", path, sbx_slice_of(NULL, 0), done, arg);
   if (file != NULL)
     file->out = out;
   return file;
@@ -64,6 +67,62 @@ void sbx_remote_files_fail(sbx_remote_file *file, sbx_err *err) {
     sbx_err_append_remote(err, sbx_buf_slice(&file->path));
   }
   sbx_steps_finish(&file->steps, err);
+}
+
+/* ---- what is silent ------------------------------------------------------------------------- */
+
+typedef struct look_op {
+  sbx_steps steps;
+  sbx_remote_file *file; /* it ends this op with itself */
+} look_op;
+
+/* Go's letters of a pipe, a device or a socket stand before the nine of the rights. */
+static bool is_special(sbx_slice mode) {
+  for (size_t i = 0; i + 9 < mode.len; i++) {
+    if (mode.ptr[i] == 'p' || mode.ptr[i] == 'D' || mode.ptr[i] == 'S')
+      return true;
+  }
+  return false;
+}
+
+static void on_look(sbx_steps *steps, sbx_http *reply) {
+  sbx_remote_file *file = ((look_op *)(void *)steps)->file;
+  sbx_json_doc *doc = NULL;
+  sbx_slice mode;
+  sbx_err err;
+  bool special = reply->op.err.code == SBX_OK && reply->status == 200 &&
+                 sbx_json_parse(&doc, sbx_buf_slice(&reply->body), NULL) == SBX_OK &&
+                 file->files->mode(sbx_json_root(doc), &mode) && is_special(mode);
+  sbx_json_free(doc, false);
+  sbx_steps_finish(steps, NULL);
+  if (!special)
+    return; /* it is only slow */
+  sbx_err_set(&err, SBX_EINVAL, "%s: %s: it is no regular file, but a pipe, a device or a socket",
+              file->files->provider, file->verb);
+  err.provider = file->files->provider;
+  sbx_remote_files_fail(file, &err);
+}
+
+static void look(sbx_steps *steps) {
+  const sbx_remote_file *file = ((look_op *)(void *)steps)->file;
+  file->files->look(steps, sbx_buf_slice(&file->path), on_look);
+}
+
+static void on_looked(sbx_op *op, void *arg) {
+  (void)op;
+  ((sbx_remote_file *)arg)->beside = NULL;
+}
+
+/* Without memory for it, the op's own limit ends what is silent. */
+void sbx_remote_files_watch(sbx_remote_file *file) {
+  if (file->steps.op.finished)
+    return;
+  look_op *beside = sbx_steps_new(sizeof *beside, file->steps.session, file->loop, on_looked, file);
+  if (beside == NULL)
+    return;
+  file->beside = &beside->steps.op;
+  beside->file = file;
+  sbx_steps_wait(&beside->steps, SILENT_MS, look);
 }
 
 /* ---- put ------------------------------------------------------------------------------------ */
@@ -81,7 +140,7 @@ sbx_http_part sbx_remote_files_part(const sbx_remote_file *file, const char *nam
 void sbx_remote_files_on_put(sbx_steps *steps, sbx_http *reply) {
   sbx_remote_file *file = sbx_remote_files_of(steps);
   sbx_err err;
-  if (sbx_remote_exchange_check(&err, file->service, reply, file->verb) == SBX_OK)
+  if (file->files->check(&err, steps->session, reply, file->verb) == SBX_OK)
     sbx_steps_finish(steps, NULL);
   else
     sbx_remote_files_fail(file, &err);
@@ -124,16 +183,47 @@ sbx_http_request sbx_remote_files_download(sbx_remote_file *file) {
   };
 }
 
+static void on_read(sbx_op *op, void *arg) {
+  sbx_remote_file *file = arg;
+  sbx_err err = op->err;
+  file->steps.request = NULL;
+  if (err.code == SBX_OK)
+    sbx_steps_finish(&file->steps, NULL);
+  else
+    sbx_remote_files_fail(file, &err);
+}
+
+void sbx_remote_files_read(sbx_remote_file *file) {
+  sbx_op_drop(&file->beside, SBX_ECANCELED);
+  sbx_buf_truncate(file->out, 0);
+  sbx_steps_wait_for(
+      &file->steps,
+      file->files->read(file->steps.session, sbx_buf_slice(&file->path), file->out, on_read, file));
+}
+
+bool sbx_remote_files_is_of_kernel(const sbx_remote_file *file) {
+  sbx_slice path = sbx_buf_slice(&file->path);
+  return sbx_slice_starts_with(path, sbx_slice_str("/proc/")) ||
+         sbx_slice_starts_with(path, sbx_slice_str("/sys/"));
+}
+
 void sbx_remote_files_on_got(sbx_steps *steps, sbx_http *reply) {
   sbx_remote_file *file = sbx_remote_files_of(steps);
+  bool empty = reply->op.err.code == SBX_OK && file->out->len == 0;
+  bool less = reply->op.err.code == SBX_ENET && file->out->len < PAGE;
   sbx_err err;
+  /* A link may lead to a file of the kernel. */
+  if (reply->status == 200 && (empty || less)) {
+    sbx_remote_files_read(file);
+    return;
+  }
   /* Not looked at further: a file may well be a web page. */
   if (reply->op.err.code == SBX_OK && reply->status == 200) {
     sbx_steps_finish(steps, NULL);
     return;
   }
-  if (sbx_remote_exchange_check(&err, file->service, reply, file->verb) == SBX_OK) {
-    sbx_err_set(&err, SBX_EPROTO, "%s: %s: unexpected answer: HTTP %d", file->service->provider,
+  if (file->files->check(&err, steps->session, reply, file->verb) == SBX_OK) {
+    sbx_err_set(&err, SBX_EPROTO, "%s: %s: unexpected answer: HTTP %d", file->files->provider,
                 file->verb, reply->status);
     err.status = reply->status;
   }

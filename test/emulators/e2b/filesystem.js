@@ -43,7 +43,8 @@ function fail(error, file) {
 /** "-rw-r--r--", as Go writes a mode. @param {import("node:fs").Stats} info @param {boolean} isLink */
 function permissionText(info, isLink) {
   const bits = [..."rwxrwxrwx"].map((letter, i) => (info.mode & (1 << (8 - i)) ? letter : "-")).join("");
-  return `${isLink ? "L" : info.isDirectory() ? "d" : "-"}${bits}`;
+  const letters = { L: isLink, d: info.isDirectory(), p: info.isFIFO(), S: info.isSocket(), D: info.isBlockDevice(), Dc: info.isCharacterDevice() };
+  return `${Object.entries(letters).find(([, is]) => is)?.[0] ?? "-"}${bits}`;
 }
 
 /**
