@@ -49,6 +49,7 @@ typedef struct sbx_exec_status {
   bool output_lost;        /* some output did not come; how much is not known */
   bool limit_kept;         /* the provider itself ended the command, because of its timeout_ms */
   bool tree_gone;          /* the provider saw the whole process tree end */
+  bool kill_is_partial;    /* what it has started may outlive a kill that has succeeded */
 } sbx_exec_status;
 
 /* The regular files found by `list`. */

@@ -49,7 +49,7 @@ static exec_call *exec_of(sbx_call *call) {
 static void settle(exec_call *exec) {
   sbx_call *call = &exec->call;
   bool accepted = exec->kill_state == KILL_ACCEPTED;
-  bool seen = accepted && call->sb->provider->kill_confirms;
+  bool seen = accepted && call->sb->provider->kill_confirms && !exec->status.kill_is_partial;
   bool gone = exec->status.tree_gone && (exec->ended || !exec->status.started);
   if (gone || (exec->ended && seen))
     exec->termination = SBX_TERM_CONFIRMED;

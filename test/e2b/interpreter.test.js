@@ -215,7 +215,7 @@ describe("limits", { concurrency: 4 }, () => {
       const result = await sandbox.exec({ code, context, timeoutSeconds: 2 });
       assert.deepEqual(
         [result.status, result.exitCode, result.stdout, result.termination],
-        ["timedOut", 124, "before\n", "confirmed"],
+        ["timedOut", 124, "before\n", "requested"],
       );
       assert.ok(performance.now() - begin < HANG_MS);
       assert.equal(engine.count(RESTART), 1);
@@ -233,8 +233,21 @@ describe("limits", { concurrency: 4 }, () => {
     await said.happened;
     controller.abort(reason);
     const result = await call;
-    assert.deepEqual([result.status, result.stdout, result.termination], ["cancelled", "a\n", "confirmed"]);
+    assert.deepEqual([result.status, result.stdout, result.termination], ["cancelled", "a\n", "requested"]);
     assert.equal((await sandbox.run("print(1)")).output, "1\n");
+  });
+
+  test("C194 a child in a session of its own outlives the restart, so nothing is told as confirmed", async (t) => {
+    const { make } = await open(t);
+    const sandbox = make({ template });
+    const code = "import subprocess\nprint(subprocess.Popen(['sleep', '78'], start_new_session=True).pid, flush=True)\nwhile True: pass";
+    const controller = new AbortController();
+    for (const options of [{ timeoutSeconds: 4 }, { signal: controller.signal, onStdout: () => controller.abort() }]) {
+      const { stdout, termination } = await sandbox.exec({ code, ...options });
+      assert.match(stdout, /^\d+\n$/);
+      assert.equal(termination, "requested");
+      assert.equal((await sandbox.shell(`kill -0 ${stdout.trim()} && kill -9 ${stdout.trim()}`)).exitCode, 0);
+    }
   });
 
   test("a restart that is refused: timed out all the same, and the end is not known", async (t) => {

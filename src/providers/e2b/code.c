@@ -78,10 +78,11 @@ bool sbx__e2b_is_code(const sbx_op *op) {
 
 /* ---- limit and kill ------------------------------------------------------------------------- */
 
+/* The kernel is gone, and with it its group; a child in a session of its own is not. */
 static void on_limit_restarted(sbx_op *op, void *arg) {
   code_op *x = arg;
+  (void)op;
   x->steps.request = NULL;
-  x->status->tree_gone = op->err.code == SBX_OK;
   finish(x, NULL);
 }
 
@@ -119,6 +120,7 @@ sbx_op *sbx__e2b_code_kill(sbx_session *session, sbx_op *op, sbx_op_done done, v
   if (restart == NULL || x->steps.op.finished || x->cell.ended)
     return restart;
   sbx_op_drop(&x->steps.request, SBX_ECANCELED);
+  x->status->kill_is_partial = running;
   x->status->outcome = SBX_SIGNALLED;
   x->status->signal_number = 9;
   x->status->signal_name = "SIGKILL";
