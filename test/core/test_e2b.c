@@ -333,10 +333,12 @@ static void test_what_is_no_line(void **state) {
 
 /* ---- the start request ---------------------------------------------------------------------- */
 
+static const sbx_config no_options;
+
 static void check_made(const sbx_exec_spec *spec, const char *part) {
   sbx__e2b_command command;
   sbx_err err;
-  if (sbx__e2b_command_make(&command, spec, TOKEN, &err) != SBX_OK)
+  if (sbx__e2b_command_make(&command, spec, &no_options, TOKEN, &err) != SBX_OK)
     fail_msg("%s", err.message);
   if (strstr(command.request.ptr, part) == NULL)
     fail_msg("no %s in %s", part, command.request.ptr);
@@ -372,7 +374,7 @@ static void test_uploads(void **state) {
   sbx_exec_spec spec = {.text = LIT("cat"), .stdin_bytes = LIT("in\0put")};
   (void)state;
   memset(text, 'x', sizeof text);
-  assert_int_equal(sbx__e2b_command_make(&command, &spec, TOKEN, NULL), SBX_OK);
+  assert_int_equal(sbx__e2b_command_make(&command, &spec, &no_options, TOKEN, NULL), SBX_OK);
   assert_string_equal(command.uploads[0].path, "/tmp/cloudsandbox-" TOKEN "-in");
   assert_slice(command.uploads[0].bytes, LIT("in\0put"));
   assert_string_equal(command.uploads[1].path, "");
@@ -380,14 +382,14 @@ static void test_uploads(void **state) {
   sbx__e2b_command_free(&command);
 
   spec.text = sbx_slice_of(text, sizeof text);
-  assert_int_equal(sbx__e2b_command_make(&command, &spec, TOKEN, NULL), SBX_OK);
+  assert_int_equal(sbx__e2b_command_make(&command, &spec, &no_options, TOKEN, NULL), SBX_OK);
   assert_string_equal(command.uploads[1].path, "/tmp/cloudsandbox-" TOKEN "-text");
   assert_int_equal(command.uploads[1].bytes.len, sizeof text);
   assert_true(command.request.len < 16 * 1024);
   sbx__e2b_command_free(&command);
 
   spec.kind = SBX_EXEC_CODE;
-  assert_int_equal(sbx__e2b_command_make(&command, &spec, TOKEN, NULL), SBX_OK);
+  assert_int_equal(sbx__e2b_command_make(&command, &spec, &no_options, TOKEN, NULL), SBX_OK);
   assert_slice(command.uploads[0].bytes, LIT("in\0put"));
   assert_int_equal(command.uploads[1].prefix.len, 0);
   sbx__e2b_command_free(&command);
@@ -407,7 +409,8 @@ static void test_commands_that_cannot_be_sent(void **state) {
   sbx_err err;
   (void)state;
   for (size_t i = 0; i < COUNT(specs); i++) {
-    assert_int_equal(sbx__e2b_command_make(&command, &specs[i], TOKEN, &err), SBX_EINVAL);
+    assert_int_equal(sbx__e2b_command_make(&command, &specs[i], &no_options, TOKEN, &err),
+                     SBX_EINVAL);
     assert_non_null(strstr(err.message, "UTF-8"));
     sbx__e2b_command_free(&command);
   }
@@ -415,7 +418,7 @@ static void test_commands_that_cannot_be_sent(void **state) {
 
 static int make_once(void *arg) {
   sbx__e2b_command command;
-  int rc = sbx__e2b_command_make(&command, arg, TOKEN, NULL);
+  int rc = sbx__e2b_command_make(&command, arg, &no_options, TOKEN, NULL);
   sbx__e2b_command_free(&command);
   return rc;
 }

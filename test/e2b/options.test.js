@@ -277,7 +277,7 @@ describe("secrets", () => {
       assert.ok(!path.includes(token) && !path.includes(emulator.apiKey));
       assert.ok(!body.includes(token) && !body.includes(emulator.apiKey));
     }
-    assert.equal(engine.log.length, 8);
+    assert.equal(engine.log.length, 7);
   });
 
   test("C083 no error and no object shows the key, the token or a variable", async (t) => {

@@ -34,7 +34,7 @@ const RUN_BOMB = `
   import { LocalSandbox } from "cloudsandbox";
   const sandbox = new LocalSandbox({ trusted: true, tempDir: process.env.DIR, killGraceSeconds: 0 });
   await sandbox.writeFile("b.py", process.env.BOMB);
-  const first = await sandbox.exec({ command: process.env.LINE, timeoutSeconds: 1 });
+  const first = await sandbox.exec({ command: process.env.LINE, timeoutSeconds: Number(process.env.LIMIT ?? 1) });
   console.log(first.status, first.termination);
   if (process.env.AGAIN) {
     sandbox.exec({ command: "python3 b.py", timeoutSeconds: Infinity }).catch((error) => console.log(error.code));
@@ -85,7 +85,7 @@ describe("C206 a bomb that forks for ever", { skip: bombs }, () => {
   });
 
   test("C206 is gone after the close when it was left in the background", async (t) => {
-    const { stdout, dir } = await runBomb(t, { LINE: "python3 b.py >/dev/null 2>&1 & sleep 0.5" });
+    const { stdout, dir } = await runBomb(t, { LINE: "python3 b.py >/dev/null 2>&1 & sleep 0.5", LIMIT: "60" });
     assert.equal(stdout, "exited none\nclosed\n");
     assert.deepEqual(processesOf(UNUSED_UID), []);
     assert.deepEqual(readDir(dir), []);

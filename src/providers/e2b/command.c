@@ -170,15 +170,32 @@ static bool is_set_again(const sbx_exec_spec *spec, size_t i) {
   return again;
 }
 
-/* Of the variables, with blanks between. */
-static void put_names(sbx_json_out *out, const sbx_exec_spec *spec) {
+static void add_name(sbx_buf *names, sbx_slice name) {
+  sbx_buf_append_str(names, names->len > 0 ? " " : "");
+  sbx_buf_append_slice(names, name);
+}
+
+static bool is_of_call(const sbx_exec_spec *spec, sbx_slice name) {
+  size_t i = 0;
+  while (i < spec->env_count && !sbx_slice_eq(spec->env[i].name, name))
+    i++;
+  return i < spec->env_count;
+}
+
+/* Of the variables of the call and of the sandbox, each once, with blanks between. */
+static void put_names(sbx_json_out *out, const sbx_exec_spec *spec, const char *of_sandbox) {
+  sbx_slice rest = sbx_slice_str(of_sandbox != NULL ? of_sandbox : "");
   sbx_buf names;
   sbx_buf_init(&names, MAX_REQUEST);
   for (size_t i = 0; spec->kind == SBX_EXEC_SHELL && i < spec->env_count; i++) {
-    if (is_set_again(spec, i))
-      continue;
-    sbx_buf_append_str(&names, names.len > 0 ? " " : "");
-    sbx_buf_append_slice(&names, spec->env[i].name);
+    if (!is_set_again(spec, i))
+      add_name(&names, spec->env[i].name);
+  }
+  while (spec->kind == SBX_EXEC_SHELL && rest.len > 0) {
+    sbx_slice name = sbx_slice_of(rest.ptr, sbx_slice_find(rest, ' '));
+    if (!is_of_call(spec, name))
+      add_name(&names, name);
+    rest = sbx_slice_skip(rest, name.len + 1);
   }
   if (names.error != SBX_OK)
     out->buf->error = names.error;
@@ -243,8 +260,8 @@ static int check(const sbx_exec_spec *spec, sbx_err *err) {
   return SBX_OK;
 }
 
-int sbx__e2b_command_make(sbx__e2b_command *command, const sbx_exec_spec *spec, const char *token,
-                          sbx_err *err) {
+int sbx__e2b_command_make(sbx__e2b_command *command, const sbx_exec_spec *spec,
+                          const sbx_config *config, const char *token, sbx_err *err) {
   sbx_json_out out;
   *command = (sbx__e2b_command){0};
   int rc = check(spec, err);
@@ -255,7 +272,7 @@ int sbx__e2b_command_make(sbx__e2b_command *command, const sbx_exec_spec *spec, 
   put_str(&out, spec->merge_streams ? "j" : "");
   put_str(&out, command->uploads[0].path);
   put_str(&out, command->uploads[1].path);
-  put_names(&out, spec);
+  put_names(&out, spec, config->env_names);
   put_program(&out, spec);
   sbx_json_end_array(&out);
   put_env(&out, spec, token);

@@ -32,8 +32,8 @@ typedef struct sbx__e2b_command {
 } sbx__e2b_command;
 
 /* `token` marks the command's processes. SBX_EINVAL, SBX_ETOOBIG, SBX_ENOMEM. */
-int sbx__e2b_command_make(sbx__e2b_command *command, const sbx_exec_spec *spec, const char *token,
-                          sbx_err *err);
+int sbx__e2b_command_make(sbx__e2b_command *command, const sbx_exec_spec *spec,
+                          const sbx_config *config, const char *token, sbx_err *err);
 void sbx__e2b_command_free(sbx__e2b_command *command);
 /* Appends the path of the file that the command's code stands in, if it is code. */
 int sbx__e2b_command_main(sbx_buf *path, const sbx_exec_spec *spec, const char *token);

@@ -31,6 +31,7 @@ enum {
   MAX_DOMAIN = 253,
   MAX_CREATE = 1024 * 1024,
   MAX_DEPTH = 16,
+  MAX_NAMES = 64 * 1024,
   MAX_HEADERS = 32 * 1024,
 };
 
@@ -159,12 +160,36 @@ static void copy_json(sbx_json_out *out, const sbx_json *v, int depth, bool *ok)
   }
 }
 
+/* A profile must not change what the options say, so commands are told of these. */
+static int take_names(sbx_config *config, const sbx_json *env, sbx_err *err) {
+  sbx_buf names;
+  sbx_slice name;
+  size_t len;
+  sbx_buf_init(&names, MAX_NAMES);
+  for (const sbx_json *v = sbx_json_next(env, NULL, &name); v != NULL;
+       v = sbx_json_next(env, v, &name)) {
+    if (!sbx_provider_is_env_name(name))
+      continue;
+    sbx_buf_append_str(&names, names.len > 0 ? " " : "");
+    sbx_buf_append_slice(&names, name);
+  }
+  int rc = names.error;
+  if (rc == SBX_OK && names.len > 0)
+    config->env_names = sbx_buf_take(&names, &len);
+  sbx_buf_deinit(&names);
+  return rc == SBX_OK ? SBX_OK
+                      : sbx_err_set(err, rc, rc == SBX_ETOOBIG ? "env has too many names" : NULL);
+}
+
 /* `env` and `network`; each is left out when it is not given. */
-static int copy_objects(sbx_json_out *out, const sbx_json *options, sbx_err *err) {
+static int copy_objects(sbx_json_out *out, sbx_config *config, const sbx_json *options,
+                        sbx_err *err) {
   const sbx_json *env;
   const sbx_json *network = sbx_json_get(options, "network");
   bool ok = network == NULL || sbx_json_is_object(network);
   int rc = sbx_remote_map(&env, options, "env", err);
+  if (rc == SBX_OK)
+    rc = take_names(config, env, err);
   if (rc != SBX_OK)
     return rc;
   if (env != NULL) {
@@ -226,7 +251,7 @@ static int make_create(sbx_config *config, const sbx_json *options, sbx_err *err
   sbx_json_put_string(&out, name);
   sbx_json_put_name(&out, sbx_slice_str("timeout"));
   sbx_json_put_int(&out, config->lifetime_s);
-  int rc = copy_objects(&out, options, err);
+  int rc = copy_objects(&out, config, options, err);
   if (rc == SBX_OK)
     rc = copy_flags(&out, options, err);
   sbx_json_end_object(&out);
@@ -352,6 +377,7 @@ void sbx__e2b_config_free(sbx_config *config) {
   sbx_http_client_free(config->http);
   sbx_free_secret(config->api_key);
   sbx_free_secret(config->create_json);
+  sbx_free(config->env_names);
   sbx_free(config->metadata_json);
   sbx_free(config->api_url);
   sbx_free(config->domain);

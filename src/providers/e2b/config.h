@@ -19,6 +19,7 @@ struct sbx_config {
   char *sandbox_url;   /* for all sandboxes; NULL: made of the domain */
   char *attach_id;     /* an existing sandbox to use; NULL: create one */
   char *create_json;   /* the members of a create request, but for those that a session adds */
+  char *env_names;     /* of the sandbox's own variables, with blanks between; NULL: none */
   char *metadata_json; /* the members of its `metadata`; NULL: none */
   sbx_headers headers; /* the user's own, for both hosts */
   uint32_t lifetime_s;

@@ -446,7 +446,7 @@ sbx_op *sbx__e2b_exec(sbx_session *session, const sbx_exec_spec *spec, sbx_outpu
   }
   int rc = sbx_random_hex(x->token, SBX__E2B_TOKEN_LEN, &err);
   if (rc == SBX_OK)
-    rc = sbx__e2b_command_make(&x->command, spec, x->token, &err);
+    rc = sbx__e2b_command_make(&x->command, spec, session->config, x->token, &err);
   if (rc == SBX_OK && sbx__e2b_command_main(&x->main, spec, x->token) != SBX_OK)
     rc = sbx_err_set(&err, x->main.error, NULL);
   if (rc == SBX_OK)

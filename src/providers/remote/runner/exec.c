@@ -454,7 +454,7 @@ static void free_large(exec_op *exec) {
   if (l == NULL)
     return;
   sbx_buf *bufs[] = {&l->copies, &l->variables};
-  for (size_t i = 0; i < sizeof bufs / sizeof *bufs; i++) {
+  for (size_t i = 0; i < 2; i++) {
     if (bufs[i]->ptr != NULL)
       sbx_wipe(bufs[i]->ptr, bufs[i]->len); /* variables may be secrets */
     sbx_buf_deinit(bufs[i]);
@@ -576,7 +576,7 @@ static void take_copy(sbx_buf *copies, sbx_slice *slice, bool done, size_t *at) 
 static void copy_all(large *l, bool done) {
   size_t at = 0;
   sbx_slice *slices[] = {&l->spec.text, &l->spec.stdin_bytes, &l->spec.shell, &l->dir};
-  for (size_t i = 0; i < sizeof slices / sizeof *slices; i++)
+  for (size_t i = 0; i < 4; i++)
     take_copy(&l->copies, slices[i], done, &at);
   for (size_t i = 0; i < l->spec.env_count; i++) {
     take_copy(&l->copies, &l->env[i].name, done, &at);
