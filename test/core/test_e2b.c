@@ -67,6 +67,7 @@ static void test_options_that_are_wrong(void **state) {
       {BYTES("{\"apiKey\":\"k\",\"baseUrl\":\"canary\"}"), SBX_EINVAL, "unknown option"},
       {BYTES("{\"apiKey\":\"k\",\"baseURL\":\"canary\"}"), SBX_EINVAL, "baseURL"},
       {BYTES("{\"apiKey\":\"k\",\"sandboxUrl\":\"http://h/?canary\"}"), SBX_EINVAL, "sandboxUrl"},
+      {BYTES("{\"apiKey\":\"k\",\"sandboxUrl\":\"http://h\"}"), SBX_EINVAL, "in the clear"},
       {BYTES("{\"apiKey\":\"k\",\"domain\":\"canary/x\"}"), SBX_EINVAL, "domain"},
       {BYTES("{\"apiKey\":\"k\",\"sandboxId\":\"-x\"}"), SBX_EINVAL, "sandboxId"},
       {BYTES("{\"apiKey\":\"k\",\"sandboxId\":\"Canary\"}"), SBX_EINVAL, "sandboxId"},
@@ -134,8 +135,8 @@ static void test_addresses_of_a_sandbox(void **state) {
        "https://49999-i1.E2B.dev"},
       {"{\"apiKey\":\"k\",\"domain\":\"x.example\"}", "null", "https://49983-i1.x.example",
        "https://49999-i1.x.example"},
-      {"{\"apiKey\":\"k\",\"sandboxUrl\":\"http://h:1/p/\"}", "\"own.example\"", "http://h:1/p",
-       "http://h:1/p"},
+      {"{\"apiKey\":\"k\",\"sandboxUrl\":\"https://h:1/p/\"}", "\"own.example\"", "https://h:1/p",
+       "https://h:1/p"},
       {"{\"debug\":true}", "null", "http://localhost:49983", "http://localhost:49999"},
   };
   (void)state;
