@@ -90,7 +90,7 @@ static void test_options_without_memory(void **state) {
   config_run run = {&sbx_e2b_provider,
                     BYTES("{\"apiKey\":\"k\",\"env\":{\"A\":\"1\"},\"metadata\":{\"a\":\"b\"},"
                           "\"headers\":{\"x\":\"y\"},\"domain\":\"d.example\",\"sandboxUrl\":"
-                          "\"http://h:1\",\"sandboxId\":\"i1\",\"template\":\"t\"}")};
+                          "\"https://h:1\",\"sandboxId\":\"i1\",\"template\":\"t\"}")};
   (void)state;
   assert_true(each_allocation_fails(configure_once, &run) > 15);
 }
