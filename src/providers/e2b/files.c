@@ -5,7 +5,6 @@
 #include "providers/e2b/files.h"
 
 #include "core/alloc.h"
-#include "core/enc.h"
 #include "core/err.h"
 #include "core/items.h"
 #include "core/url.h"
