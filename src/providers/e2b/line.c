@@ -3,6 +3,7 @@
  * Invariant: what a line has printed is handed on whole, or not at all. */
 #include "providers/e2b/line.h"
 
+#include "core/alloc.h"
 #include "core/err.h"
 #include "core/json.h"
 #include "providers/e2b/process.h"
@@ -92,10 +93,15 @@ static void send_line(sbx_runner_op *op, sbx_buf *body, const sbx_runner_sending
 
 static const sbx_runner_wire process_service = {.provider = "e2b", .send = send_line};
 
+/* NULL on out of memory. */
 static sbx_runner *runner_of(sbx_session *session) {
-  session->runner.wire = &process_service;
-  session->runner.loop = session->config->loop;
-  return &session->runner;
+  if (session->runner == NULL)
+    session->runner = sbx_calloc(1, sizeof *session->runner);
+  if (session->runner == NULL)
+    return NULL;
+  session->runner->wire = &process_service;
+  session->runner->loop = session->config->loop;
+  return session->runner;
 }
 
 sbx_op *sbx__e2b_line_get(sbx_session *session, sbx_slice path, sbx_buf *out, sbx_op_done done,
@@ -103,15 +109,18 @@ sbx_op *sbx__e2b_line_get(sbx_session *session, sbx_slice path, sbx_buf *out, sb
   sbx_buf name;
   sbx_buf_init(&name, SIZE_MAX);
   sbx__e2b_append_path(&name, path);
-  sbx_op *op = name.error == SBX_OK ? sbx_runner_get(runner_of(session), session,
-                                                     sbx_buf_slice(&name), out, done, arg)
-                                    : NULL;
+  sbx_runner *runner = runner_of(session);
+  sbx_op *op = runner != NULL && name.error == SBX_OK
+                   ? sbx_runner_get(runner, session, sbx_buf_slice(&name), out, done, arg)
+                   : NULL;
   sbx_buf_deinit(&name);
   return op;
 }
 
 sbx_op *sbx__e2b_line_list(sbx_session *session, size_t max_entries, sbx_listing *out,
                            sbx_op_done done, void *arg) {
-  return sbx_runner_list(runner_of(session), session, sbx_slice_of(NULL, 0), max_entries, out, done,
-                         arg);
+  sbx_runner *runner = runner_of(session);
+  return runner != NULL
+             ? sbx_runner_list(runner, session, sbx_slice_of(NULL, 0), max_entries, out, done, arg)
+             : NULL;
 }

@@ -31,6 +31,7 @@ static void session_free(sbx_session *session) {
   sbx__e2b_life_deinit(session);
   sbx__e2b_contexts_free(session);
   sbx__e2b_session_clear(session);
+  sbx_free(session->runner);
   sbx_free(session);
 }
 
