@@ -96,8 +96,8 @@ describe("local cases", { concurrency: 4 }, () => {
     const sandbox = open(t);
     await sandbox.shell("mkfifo pipe; ln -s pipe link; mkfifo dir; (sleep 300 > pipe) 2>/dev/null &");
     for (const name of ["pipe", "link", "dir"]) {
-      for (const call of [sandbox.readFile(name), sandbox.writeFile(name, "x")]) {
-        const error = await rejection(call);
+      for (const call of [() => sandbox.readFile(name), () => sandbox.writeFile(name, "x")]) {
+        const error = await rejection(call());
         assert.equal(error.code, "ERR_SANDBOX_INVALID_ARG");
         assert.match(error.message, /is not a regular file/);
       }
