@@ -32,7 +32,7 @@ struct sbx_session {
   bool cannot_refresh; /* it was refused */
 
   sbx__e2b_context *contexts; /* of the interpreter, that we made */
-  sbx_runner *runner; /* NULL: none was needed yet */
+  sbx_runner *runner;         /* NULL: none was needed yet */
 };
 
 #define SBX__E2B_VERSION(major, minor, patch)                                                      \
