@@ -445,8 +445,10 @@ describe("TLS with HTTP/2", () => {
     assert.equal(engine.accepted, before + 1);
     engine.fault("GET /stream", { stop: { after: 5, how: "drop" } });
     const closed = new Promise((resolve) => client.on("close", resolve));
-    // Node's client names a reset connection so: a cancelled stream, and a session without an error.
-    assert.equal((await ask(client, "/stream")).code, http2.constants.NGHTTP2_CANCEL);
+    // A reset connection is, to Node's client, a cancelled stream, from version 24 on an internal error; and a
+    // session without an error.
+    const { NGHTTP2_CANCEL, NGHTTP2_INTERNAL_ERROR } = http2.constants;
+    assert.ok([NGHTTP2_CANCEL, NGHTTP2_INTERNAL_ERROR].includes((await ask(client, "/stream")).code));
     await closed;
   });
 
