@@ -40,7 +40,7 @@ static void session_free(sbx_session *session) {
   if (session == NULL)
     return;
   sbx_loop *loop = session->config->loop;
-  bool anything = session->helper.pid != 0 || sbx__workspace_is_ours(session->workspace);
+  bool anything = session->helper.fd >= 0 || sbx__workspace_is_ours(session->workspace);
   if (anything &&
       (sbx_loop_is_closing(loop) ||
        sbx__release_start(loop, &session->helper, session->workspace, false, NULL, NULL) == NULL))

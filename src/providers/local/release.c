@@ -154,6 +154,6 @@ sbx_op *sbx__release_start(sbx_loop *loop, sbx__helper *helper, sbx__workspace *
 }
 
 void sbx__release_helper(sbx_loop *loop, sbx__helper *helper) {
-  if (helper->pid != 0 && sbx__release_start(loop, helper, NULL, false, NULL, NULL) == NULL)
+  if (helper->fd >= 0 && sbx__release_start(loop, helper, NULL, false, NULL, NULL) == NULL)
     sbx__helper_end_now(helper);
 }
