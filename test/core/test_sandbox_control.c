@@ -186,7 +186,7 @@ static void test_a_result_of_a_call_at_the_pause_is_one(void **state) {
   fake_next(FAKE_KILL, (fake_plan){.code = SBX_ENET});
   fake_next(FAKE_GET, hangs);
   begin_exec(f, &a, "sleep", 0);
-  begin_exec(f, &b, "sleep", 10);
+  begin_exec(f, &b, "sleep", 500);
   begin_read(f, &c);
   settle(f);
   begin_pause(f, &p);
