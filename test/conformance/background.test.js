@@ -47,7 +47,7 @@ for (const provider of providers) {
 
     test("C163 a later call that times out or is cancelled ends its own tree only", async (t) => {
       const sandbox = provider.world(t).make();
-      await sandbox.shell("(while :; do date +%s%N > tick; sleep 0.05; done) >/dev/null 2>&1 & echo on");
+      await sandbox.shell("(while :; do date +%s%N > next; mv next tick; sleep 0.05; done) >/dev/null 2>&1 & echo on");
       const late = await sandbox.exec({ command: "sleep 300 & sleep 300", timeoutSeconds: 0.5 });
       assert.equal(late.status, "timedOut");
       const abort = new AbortController();
@@ -61,7 +61,7 @@ for (const provider of providers) {
     test("C163 what a limit ends, it ends with its background", async (t) => {
       const sandbox = provider.world(t).make();
       const { status } = await sandbox.exec({
-        command: "(while :; do date +%s%N > tick; sleep 0.05; done) >/dev/null 2>&1 & sleep 300",
+        command: "(while :; do date +%s%N > next; mv next tick; sleep 0.05; done) >/dev/null 2>&1 & sleep 300",
         timeoutSeconds: 1,
       });
       assert.equal(status, "timedOut");
@@ -73,7 +73,7 @@ for (const provider of providers) {
     test('C163 background: "end" ends it with its command', async (t) => {
       const sandbox = provider.world(t).make();
       const result = await sandbox.exec({
-        command: "(while :; do date +%s%N > tick; sleep 0.05; done) >/dev/null 2>&1 & sleep 0.2; echo done",
+        command: "(while :; do date +%s%N > next; mv next tick; sleep 0.05; done) >/dev/null 2>&1 & sleep 0.2; echo done",
         background: "end",
       });
       assert.equal(result.stdout, "done\n");
