@@ -2,7 +2,7 @@
 #ifndef SBX_FUZZ_H
 #define SBX_FUZZ_H
 
-#include "sbx.h"
+#include "core/buf.h"
 
 #include <stdint.h>
 #include <stdio.h>
@@ -32,6 +32,20 @@ static inline sbx_slice fuzz_take(sbx_slice *input, size_t len) {
 static inline unsigned fuzz_take_byte(sbx_slice *input) {
   sbx_slice byte = fuzz_take(input, 1);
   return byte.len ? (unsigned char)byte.ptr[0] : 0;
+}
+
+/* What a stream decoder has made of the input in pieces of `piece` bytes, and its code. */
+typedef int (*fuzz_decode)(sbx_slice in, size_t piece, sbx_buf *seen);
+
+/* Fed in pieces it gives what it gives when fed at once, and fails alike. */
+static inline void fuzz_check_split(fuzz_decode decode, sbx_slice in, size_t piece) {
+  sbx_buf whole, pieces;
+  sbx_buf_init(&whole, SIZE_MAX);
+  sbx_buf_init(&pieces, SIZE_MAX);
+  MUST(decode(in, SIZE_MAX / 2, &whole) == decode(in, piece, &pieces));
+  MUST(sbx_slice_eq(sbx_buf_slice(&whole), sbx_buf_slice(&pieces)));
+  sbx_buf_deinit(&whole);
+  sbx_buf_deinit(&pieces);
 }
 
 #endif

@@ -52,22 +52,12 @@ static int run_lines(sbx_slice in, size_t piece, sbx_buf *seen) {
   return rc;
 }
 
-static void check(int (*run)(sbx_slice, size_t, sbx_buf *), sbx_slice in, size_t piece) {
-  sbx_buf whole, pieces;
-  sbx_buf_init(&whole, SIZE_MAX);
-  sbx_buf_init(&pieces, SIZE_MAX);
-  MUST(run(in, SIZE_MAX / 2, &whole) == run(in, piece, &pieces));
-  MUST(sbx_slice_eq(sbx_buf_slice(&whole), sbx_buf_slice(&pieces)));
-  sbx_buf_deinit(&whole);
-  sbx_buf_deinit(&pieces);
-}
-
 int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size) {
   if (size == 0)
     return 0;
   sbx_slice in = sbx_slice_of((const char *)data + 1, size - 1);
   size_t piece = (size_t)data[0] % 16 + 1;
-  check(run_envelopes, in, piece);
-  check(run_lines, in, piece);
+  fuzz_check_split(run_envelopes, in, piece);
+  fuzz_check_split(run_lines, in, piece);
   return 0;
 }
