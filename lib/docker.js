@@ -4,21 +4,23 @@
 // network, its users' names) is refused here, before anything is created; the core checks shapes only.
 import {
   checkBoolean, checkEnvObject, checkFunction, checkInteger, checkItems, checkNames, checkString, checkTexts, checkWord, given,
-  invalid, kindOf, readEnvironment, wholeOrNone,
+  invalid, kindOf, networkOptions, wholeOrNone,
 } from "./options.js";
 import { checkMounts } from "./mounts.js";
 import { CALL_ONLY, COMMON_OPTIONS, NativeSandbox } from "./sandbox.js";
 
 /** @import { DockerSandboxOptions } from "../types/index.js" */
 
-const CONNECTION = Object.freeze(["host", "certPath", "apiVersion"]);
+const { existsSync } = process.getBuiltinModule("node:fs");
+
+const CONNECTION = Object.freeze(["host", "certPath", "ca", "apiVersion"]);
 /** What says how a container is made, and nothing of one that exists. */
 const CREATION = Object.freeze([
-  "image", "pull", "onProgress", "network", "memoryMb", "cpus", "pids", "diskMb", "readOnlyRoot", "capabilities",
+  "image", "pull", "onProgress", "workingDir", "env", "network", "memoryMb", "cpus", "pids", "diskMb", "readOnlyRoot", "capabilities",
   "noNewPrivileges", "runtime", "platform", "mounts", "labels", "lifetimeSeconds",
 ]);
 const DOCKER_OPTIONS = Object.freeze([
-  ...COMMON_OPTIONS, ...CONNECTION, ...CREATION, "user", "workingDir", "env", "containerId", "owned",
+  ...COMMON_OPTIONS, ...CONNECTION, ...CREATION, "user", "containerId", "owned",
 ]);
 
 /** A socket's address has room for as many bytes. */
@@ -34,12 +36,12 @@ const MIN_MEMORY_MB = 16;
 const MIN_PIDS = 16;
 const MAX_PIDS = 4194304;
 const MAX_CPUS = 1024;
-const MAX_LIFETIME_SECONDS = 604800;
+const MAX_LIFETIME_SECONDS = 2592000;
 
 /** Each of them gives the machine away, or what the other limits keep. */
 const REFUSED_CAPABILITIES = new Set([
   "ALL", "SYS_ADMIN", "SYS_MODULE", "SYS_RAWIO", "SYS_BOOT", "SYS_TIME", "SYS_PTRACE", "SYS_RESOURCE", "DAC_READ_SEARCH", "BPF",
-  "PERFMON", "SYSLOG", "MAC_ADMIN", "MAC_OVERRIDE", "MKNOD",
+  "PERFMON", "SYSLOG", "MAC_ADMIN", "MAC_OVERRIDE",
 ]);
 const NAME = /^[a-zA-Z0-9][a-zA-Z0-9_.-]*$/;
 const RESERVED_LABEL = /^cloudsandbox(\.|$)/;
@@ -84,7 +86,7 @@ function ownOptions(options) {
     ...given(options, ["platform"], checkPlatform),
     ...given(options, ["lifetimeSeconds"], (value) => wholeOrNone(value, "lifetimeSeconds", 1, MAX_LIFETIME_SECONDS)),
     ...(workingDir !== undefined && { workingDir: checkFolder(workingDir, "workingDir") }),
-    ...(mounts !== undefined && { mounts: checkMounts(mounts, engine.hosts) }),
+    ...(mounts !== undefined && { mounts: checkMounts(mounts, engine.host) }),
     ...(env !== undefined && { env: checkEnvObject(env) }),
     ...(labels !== undefined && { labels: checkLabels(labels) }),
   };
@@ -112,40 +114,40 @@ function checkAttached(options) {
  *
  * @param {Record<string, any>} options names checked
  */
-function engineOptions({ host, certPath, apiVersion }) {
-  const { DOCKER_HOST, DOCKER_TLS_VERIFY, DOCKER_CERT_PATH, DOCKER_API_VERSION, XDG_RUNTIME_DIR, HOME } = process.env;
+function engineOptions({ host, certPath, apiVersion, ca }) {
+  const { DOCKER_HOST, DOCKER_TLS_VERIFY, DOCKER_CERT_PATH, DOCKER_API_VERSION, HOME } = process.env;
+  const folder = certPath === undefined ? DOCKER_CERT_PATH : checkFolder(certPath, "certPath");
   const withTls = certPath !== undefined || Boolean(DOCKER_TLS_VERIFY);
   const address = host === undefined ? DOCKER_HOST : checkString(host, "host");
   const what = host === undefined ? "the environment variable DOCKER_HOST" : "`host`";
-  const hosts = address ? [engineAddress(address, what, withTls)] : usualHosts(XDG_RUNTIME_DIR, HOME);
+  const engine = address || host !== undefined ? engineAddress(address ?? "", what, withTls) : usualHost();
   const version = apiVersion === undefined ? DOCKER_API_VERSION : checkString(apiVersion, "apiVersion");
-  if (version && !/^\d{1,2}\.\d{1,3}$/.test(version)) {
+  if (version && !/^1\.\d\d$/.test(version)) {
     throw invalid(`${apiVersion === undefined ? "the environment variable DOCKER_API_VERSION" : "`apiVersion`"} must be a version such as 1.41`);
   }
-  const folder = certPath === undefined ? DOCKER_CERT_PATH : checkFolder(certPath, "certPath");
+  // Where Docker's own client keeps them.
+  const certificates = folder || (DOCKER_TLS_VERIFY && HOME?.startsWith("/") ? `${HOME}/.docker` : undefined);
   return {
-    hosts,
-    environment: readEnvironment(["SBX_LIBCURL", "SSL_CERT_FILE", "NODE_EXTRA_CA_CERTS"]),
+    host: engine,
+    ...networkOptions({ ca }),
     ...(version && { apiVersion: version }),
-    ...(hosts[0].startsWith("https:") && certificates(folder, HOME)),
+    ...(engine.startsWith("https:") && certificates && { certPath: certificates }),
   };
 }
 
 /**
- * Where engines listen, in the order in which Docker and Podman look: that of Docker Desktop, the system's, that of
- * the user's own Podman, and the system's Podman.
- *
- * @param {string | undefined} runtimeDir
- * @param {string | undefined} home
+ * The first of the sockets where engines listen that is there: that of Docker Desktop, the system's, that of the user's
+ * own Podman, and that of the system's Podman. When there is none, the one that most people mean.
  */
-function usualHosts(runtimeDir, home) {
+function usualHost() {
+  const { HOME, XDG_RUNTIME_DIR } = process.env;
   const sockets = [
-    ...(home?.startsWith("/") ? [`${home}/.docker/run/docker.sock`] : []),
+    ...(HOME?.startsWith("/") ? [`${HOME}/.docker/run/docker.sock`] : []),
     DEFAULT_SOCKET,
-    ...(runtimeDir?.startsWith("/") ? [`${runtimeDir}/podman/podman.sock`] : []),
+    ...(XDG_RUNTIME_DIR?.startsWith("/") ? [`${XDG_RUNTIME_DIR}/podman/podman.sock`] : []),
     "/run/podman/podman.sock",
   ];
-  return sockets.filter((path) => Buffer.byteLength(path) <= MAX_SOCKET_PATH).map((path) => `unix://${path}`);
+  return `unix://${sockets.find((path) => Buffer.byteLength(path) <= MAX_SOCKET_PATH && existsSync(path)) ?? DEFAULT_SOCKET}`;
 }
 
 /**
@@ -197,18 +199,6 @@ function networkAddress(rest, scheme, what, withTls) {
   const port = Number(url.port || (/:80$/.test(rest.replace(/\/$/, "")) ? 80 : 0));
   const secure = scheme === "https" || (scheme === "tcp" && (withTls || port === HTTPS_PORT));
   return `${secure ? "https" : "http"}://${url.hostname}:${port || (secure ? HTTPS_PORT : HTTP_PORT)}`;
-}
-
-/** Files of the client's certificates. @param {string | undefined} folder @param {string | undefined} home */
-function certificates(folder, home) {
-  const base = folder || (home?.startsWith("/") ? `${home}/.docker` : undefined);
-  if (base === undefined) return {};
-  return {
-    caFile: `${base}/ca.pem`,
-    certFile: `${base}/cert.pem`,
-    keyFile: `${base}/key.pem`,
-    ...(!folder && { certsOptional: true }),
-  };
 }
 
 // ---- single options ------------------------------------------------------------------------------

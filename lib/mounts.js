@@ -37,11 +37,11 @@ const TELLS = Object.freeze([
  * The mounts as the core takes them, copies.
  *
  * @param {unknown} value
- * @param {string[]} hosts where the engine may be
+ * @param {string} host where the engine is
  */
-export function checkMounts(value, hosts) {
-  const isHere = hosts.every((host) => host.startsWith("unix:"));
-  const forbidden = forbiddenPlaces(hosts);
+export function checkMounts(value, host) {
+  const isHere = host.startsWith("unix:");
+  const forbidden = forbiddenPlaces(host);
   const targets = new Set();
   return checkItems(value, "mounts", 'an array such as [{ source: "/srv/data", target: "/data" }]', (item, index) => {
     const where = `mounts[${index}]`;
@@ -57,10 +57,10 @@ export function checkMounts(value, hosts) {
   });
 }
 
-/** Each by the name that it is known by, and by its true one. @param {string[]} hosts */
-function forbiddenPlaces(hosts) {
+/** Each by the name that it is known by, and by its true one. @param {string} host */
+function forbiddenPlaces(host) {
   const home = [process.env.HOME, homedir(), "/root"].filter((it) => it?.startsWith("/") && it !== "/");
-  const sockets = hosts.filter((host) => host.startsWith("unix:")).map((host) => host.slice("unix://".length));
+  const sockets = host.startsWith("unix:") ? [host.slice("unix://".length)] : [];
   const runtime = process.env.XDG_RUNTIME_DIR?.startsWith("/") ? [process.env.XDG_RUNTIME_DIR] : [];
   const places = [...SYSTEM, ...sockets, ...runtime].map((it) => path.resolve(it));
   const homes = /** @type {string[]} */ (home).map((it) => path.resolve(it));

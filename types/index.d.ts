@@ -628,10 +628,12 @@ export interface DockerConnectionOptions {
    */
   host?: string | undefined;
   /**
-   * Folder with `ca.pem`, `cert.pem` and `key.pem`; "tcp://" is then TLS. (DOCKER_CERT_PATH; with DOCKER_TLS_VERIFY, or
-   * port 2376, `~/.docker`.) The server's certificate is always verified.
+   * Folder with `ca.pem`, `cert.pem` and `key.pem`; "tcp://" is then TLS. (DOCKER_CERT_PATH; with DOCKER_TLS_VERIFY
+   * `~/.docker`.) The server's certificate is always verified.
    */
   certPath?: string | undefined;
+  /** Certificates in PEM to trust in place of `ca.pem` and the system's. */
+  ca?: string | Uint8Array | undefined;
   /** Such as "1.41"; default: the newest that both sides know. (DOCKER_API_VERSION) */
   apiVersion?: string | undefined;
 }
@@ -673,7 +675,7 @@ export interface DockerSandboxOptions extends DockerConnectionOptions {
   env?: Record<string, string> | undefined;
   /** Names that begin with "cloudsandbox" are taken. */
   labels?: Record<string, string> | undefined;
-  /** The container ends itself then, also when this process is gone: 1 to 604800 whole seconds, default 3600. */
+  /** The container ends itself then, also when this process is gone: 1 to 2592000 whole seconds, default 3600. */
   lifetimeSeconds?: number | undefined;
   /** Id or name of a running container to work in; close() leaves it alone, unless `owned`. */
   containerId?: string | undefined;

@@ -81,7 +81,7 @@ describe("limits and words", () => {
       [{ pids: -1 }, /`pids`/],
       [{ diskMb: 0 }, /`diskMb`/],
       [{ lifetimeSeconds: 0 }, /`lifetimeSeconds`/],
-      [{ lifetimeSeconds: 604801 }, /`lifetimeSeconds`/],
+      [{ lifetimeSeconds: 2592001 }, /`lifetimeSeconds`/],
       [{ defaultTimeoutSeconds: 0 }, /`defaultTimeoutSeconds`/],
     ]);
   });
