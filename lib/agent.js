@@ -5,6 +5,7 @@
 //
 // Invariant: at most one start, one close and one resume run at a time, and whatever was made stays
 // known (in #workspace or #leftovers) until its removal has succeeded.
+import { DockerSandbox } from "./docker.js";
 import { SandboxError, lazily, pathTraversal } from "./errors.js";
 import {
   asyncDispose,
@@ -33,9 +34,11 @@ const { dirname, isAbsolute, normalize } = process.getBuiltinModule("node:path")
 /** @import { CloudSandbox, FileEncoding, SandboxAgentConfig, SandboxCallOptions } from "../types/index.js" */
 /** @import { SandboxCloseOptions, SandboxReadOptions, SandboxSnapshotOptions } from "../types/index.js" */
 /** @import { SandboxRunOptions, WorkspaceFile, WorkspaceSnapshot } from "../types/index.js" */
+/** @import { DockerWorkspace } from "./docker-workspace.js" */
 /** @import { LocalWorkspace, Manifest, RemoteWorkspace } from "./workspace.js" */
+/** @typedef {LocalWorkspace | RemoteWorkspace | DockerWorkspace} AnyWorkspace */
 
-const AGENT_OPTIONS = ["backend", "remote", "workspace", "inheritEnv", "maxOutputBytes"];
+const AGENT_OPTIONS = ["backend", "remote", "docker", "workspace", "inheritEnv", "maxOutputBytes"];
 const SNAPSHOT_OPTIONS = ["signal", "exclude"];
 const EXCLUDE = 'an array of names or paths to leave out, such as ["node_modules", "*.pyc", "build/out"]';
 const MANIFEST_OPTIONS = ["files", "gitClones", "env"];
@@ -59,21 +62,22 @@ function checkSelf(self, method) {
 }
 
 export class SandboxAgent {
-  /** @type {(manifest: Manifest) => Promise<LocalWorkspace | RemoteWorkspace>} */
+  /** @type {(manifest: Manifest) => Promise<AnyWorkspace>} */
   #makeWorkspace;
   #providerId;
-  #isLocal;
+  /** Whether the workspace is of our making, so that it can be kept as a list of files and made anew of one. */
+  #keepsFiles;
   #forTools;
   /** @type {Manifest} */
   #manifest;
   /** @type {"new" | "starting" | "ready" | "closing" | "closed"} */
   #state = "new";
-  /** @type {LocalWorkspace | RemoteWorkspace | undefined} */
+  /** @type {AnyWorkspace | undefined} */
   #workspace;
   /**
    * Workspaces whose removal failed.
    *
-   * @type {Set<LocalWorkspace | RemoteWorkspace>}
+   * @type {Set<AnyWorkspace>}
    */
   #leftovers = new Set();
   /** @type {Promise<void> | undefined} */
@@ -96,15 +100,15 @@ export class SandboxAgent {
   /** @param {SandboxAgentConfig} config */
   constructor(config) {
     const given = checkNames(config, AGENT_OPTIONS, "SandboxAgent", MANIFEST_ONLY);
-    const { providerId, make } = workspaceMaker(/** @type {any} */ (given));
+    const { providerId, make, facts } = workspaceMaker(/** @type {any} */ (given));
     this.#providerId = providerId;
-    this.#isLocal = given.backend === "unix-local";
-    this.#forTools = this.#isLocal ? { keepsVariables: false } : reading("`remote`", () => given.remote[forTools]);
+    this.#keepsFiles = given.backend !== "remote";
+    this.#forTools = facts;
     this.#makeWorkspace = make;
     this.#manifest = checkManifest(given.workspace);
     if (given.backend === "remote" && this.#manifest.gitClones.length > 0) {
       throw invalid(
-        'SandboxAgent: `workspace.gitClones` works with backend "unix-local" only; clone with shell() instead',
+        'SandboxAgent: `workspace.gitClones` works with backend "unix-local" and "docker"; clone with shell() instead',
       );
     }
   }
@@ -194,7 +198,7 @@ export class SandboxAgent {
         retryable: true,
       });
     }
-    const manifest = checkSnapshot(snapshot, this.#isLocal);
+    const manifest = checkSnapshot(snapshot, this.#keepsFiles);
     this.#resuming = this.#replace(manifest);
     try {
       await this.#resuming;
@@ -351,23 +355,44 @@ async function untilAborted(options, where, begin) {
 /** Loaded at the first start: each module costs every import of the package its share. */
 const workspaces = lazily("workspace.js", () => import("./workspace.js"));
 
+const containers = lazily("docker-workspace.js", () => import("./docker-workspace.js"));
+
 /**
- * Checks the backend and its options; returns the id of its provider, and what makes its workspaces.
+ * Checks the backend and its options; returns the id of its provider, what makes its workspaces, and what tools know
+ * of it.
  *
  * @param {SandboxAgentConfig} config
- * @returns {{ providerId: string, make: (manifest: Manifest) => Promise<LocalWorkspace | RemoteWorkspace> }}
+ * @returns {{ providerId: string, make: (manifest: Manifest) => Promise<AnyWorkspace>, facts: unknown }}
  */
-function workspaceMaker({ backend, remote, inheritEnv, maxOutputBytes }) {
+function workspaceMaker({ backend, remote, docker, inheritEnv, maxOutputBytes }) {
   switch (backend) {
     case "unix-local": {
       refuseGiven({ remote }, 'goes with backend "remote" only');
+      refuseGiven({ docker }, 'goes with backend "docker" only');
       const options = {
         inheritEnv: checkEnvNames(inheritEnv ?? [], "inheritEnv"),
         ...(maxOutputBytes !== undefined && {
           maxOutputBytes: checkInteger(maxOutputBytes, "maxOutputBytes", 1, Number.MAX_SAFE_INTEGER),
         }),
       };
-      return { providerId: "unix-local", make: async (manifest) => new (await workspaces()).LocalWorkspace(options, manifest) };
+      return {
+        providerId: "unix-local",
+        make: async (manifest) => new (await workspaces()).LocalWorkspace(options, manifest),
+        facts: { keepsVariables: false },
+      };
+    }
+    case "docker": {
+      refuseGiven({ remote }, 'goes with backend "remote" only');
+      refuseGiven({ inheritEnv }, 'goes with backend "unix-local" only: nothing of this process is in a container; use `workspace.env`');
+      refuseGiven({ maxOutputBytes }, "goes into `docker`, as in docker: { maxOutputBytes: 65536 }");
+      // Each life of the workspace has a container of its own; this one checks the options, and is never started.
+      const options = { ...docker };
+      const { providerId, [forTools]: facts } = new DockerSandbox(docker, "SandboxAgent: `docker`");
+      return {
+        providerId,
+        make: async (manifest) => new (await containers()).DockerWorkspace(options, manifest),
+        facts,
+      };
     }
     case "remote": {
       if (!remote) {
@@ -375,14 +400,19 @@ function workspaceMaker({ backend, remote, inheritEnv, maxOutputBytes }) {
           'SandboxAgent: backend "remote" requires `remote`, an object with the members of a CloudSandbox',
         );
       }
+      refuseGiven({ docker }, 'goes with backend "docker" only');
       refuseGiven({ inheritEnv, maxOutputBytes }, 'goes with backend "unix-local" only; `remote` has options of its own');
       const sandbox = checkSandbox(/** @type {CloudSandbox} */ (remote), "SandboxAgent");
-      return { providerId: sandbox.providerId, make: async (manifest) => new (await workspaces()).RemoteWorkspace(sandbox, manifest) };
+      return {
+        providerId: sandbox.providerId,
+        make: async (manifest) => new (await workspaces()).RemoteWorkspace(sandbox, manifest),
+        facts: reading("`remote`", () => /** @type {any} */ (remote)[forTools]),
+      };
     }
     default:
       throw new SandboxError(
         `Unsupported sandbox backend ${JSON.stringify(String(backend).slice(0, 40))}: ` +
-          'use "unix-local" (this machine, not isolated), or "remote" with a sandbox as `remote`',
+          'use "docker" (a container of its own), "unix-local" (this machine, not isolated), or "remote" with a sandbox as `remote`',
         { code: "ERR_SANDBOX_UNSUPPORTED" },
       );
   }
@@ -428,10 +458,10 @@ function checkManifest(manifest, name = "workspace") {
  * there is must not be closed for one that cannot be made.
  *
  * @param {any} snapshot
- * @param {boolean} isLocal
+ * @param {boolean} ofFiles whether the workspace is made of these files alone
  * @returns {Manifest}
  */
-function checkSnapshot(snapshot, isLocal) {
+function checkSnapshot(snapshot, ofFiles) {
   const where = "SandboxAgent.resume";
   if (typeof snapshot === "string") throw invalid(`${where}: a snapshot is an object, not its JSON text: JSON.parse() it first`);
   if (reading(where, () => typeof snapshot?.then === "function")) throw invalid(`${where}: a snapshot, not a promise of one: await agent.snapshot() first`);
@@ -442,7 +472,7 @@ function checkSnapshot(snapshot, isLocal) {
   for (const [index, { contents, encoding }] of manifest.files.entries()) {
     if (encoding === "base64") checkBase64(contents, `snapshot.files[${index}].contents`);
   }
-  if (isLocal) checkTree(manifest.files.map((file) => file.path));
+  if (ofFiles) checkTree(manifest.files.map((file) => file.path));
   return manifest;
 }
 

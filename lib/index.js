@@ -3,17 +3,20 @@
 // These come with the others anyway. Named here, they are fetched together with them; else Node goes down
 // the graph level by level, which takes up to a millisecond more.
 import "./fence.js";
+import "./mounts.js";
 import "./native.js";
 import "./options.js";
 import "./sandbox.js";
 import "./schema.js";
 export { SandboxAgent } from "./agent.js";
 export { DaytonaSandbox } from "./daytona.js";
+export { DockerSandbox } from "./docker.js";
 export { E2BSandbox } from "./e2b.js";
 export { PathSecurityError, SANDBOX_ERROR_CODES, SandboxError } from "./errors.js";
 export { LocalSandbox } from "./local.js";
 export {
   DaytonaSandboxToolkit,
+  DockerSandboxToolkit,
   E2BSandboxToolkit,
   LocalSandboxToolkit,
   SandboxToolkit,

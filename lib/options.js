@@ -480,6 +480,21 @@ function otherNames() {
     ["region", "target"],
     ["metadata", "labels"],
     ["labels", "metadata"],
+    ["memory ram mem memorylimit", "memoryMb"],
+    ["cpu cores nanocpus cpulimit", "cpus"],
+    ["pidslimit pidlimit processes", "pids"],
+    ["disk workdirsize size", "diskMb"],
+    ["volumes volume binds bind mount", "mounts"],
+    ["networkmode net", "network", "containerId"],
+    ["dir directory folder path root cwd workdir", "workingDir"],
+    ["sandboxid id container", "containerId"],
+    ["readonly readonlyrootfs", "readOnlyRoot"],
+    ["capadd caps cap", "capabilities"],
+    ["username uid osuser", "user", "containerId"],
+    ["dockerhost socket socketpath endpoint baseurl url apiurl", "host"],
+    ["tls certs certdir", "certPath"],
+    ["src hostpath from", "source"],
+    ["dst dest destination containerpath mountpath to", "target"],
   ];
 }
 
@@ -598,18 +613,20 @@ function shareStart(a, b) {
   return Math.min(a.length, b.length) >= 3 && (a.startsWith(b) || b.startsWith(a));
 }
 
-/** @param {string} a @param {string} b */
+/** Letters that are wrong, missing, too many, or in the order of their neighbours. @param {string} a @param {string} b */
 function editDistance(a, b) {
-  let row = Array.from({ length: b.length + 1 }, (_, i) => i);
+  const rows = [Array.from({ length: b.length + 1 }, (_, i) => i)];
   for (let i = 1; i <= a.length; i++) {
-    const next = [i];
+    const row = [i];
+    const above = rows[i - 1];
     for (let j = 1; j <= b.length; j++) {
-      const change = row[j - 1] + (a[i - 1] === b[j - 1] ? 0 : 1);
-      next.push(Math.min(change, row[j] + 1, next[j - 1] + 1));
+      const change = above[j - 1] + (a[i - 1] === b[j - 1] ? 0 : 1);
+      const swapped = i > 1 && j > 1 && a[i - 1] === b[j - 2] && a[i - 2] === b[j - 1] ? rows[i - 2][j - 2] + 1 : Infinity;
+      row.push(Math.min(change, above[j] + 1, row[j - 1] + 1, swapped));
     }
-    row = next;
+    rows.push(row);
   }
-  return row[b.length];
+  return rows[a.length][b.length];
 }
 
 // ---- options of remote providers: credentials and addresses from options or environment ----------

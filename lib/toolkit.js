@@ -4,12 +4,13 @@
 // Invariant: a toolkit holds one sandbox for its whole life and getTools() does no I/O, so giving an
 // agent tools that it never calls costs nothing.
 import { DaytonaSandbox } from "./daytona.js";
+import { DockerSandbox } from "./docker.js";
 import { E2BSandbox } from "./e2b.js";
 import { LocalSandbox } from "./local.js";
 import { asyncDispose, checkNames, detached, inspectKey, invalid, reading, shownAs } from "./options.js";
 import { AGENT_PREFIX, sandboxTools } from "./tools.js";
 
-/** @import { CloudSandbox, DaytonaSandboxOptions, E2BSandboxOptions } from "../types/index.js" */
+/** @import { CloudSandbox, DaytonaSandboxOptions, DockerSandboxOptions, E2BSandboxOptions } from "../types/index.js" */
 /** @import { LocalSandboxOptions, SandboxCloseOptions, SandboxTools, ToolDef } from "../types/index.js" */
 
 const METHODS = /** @type {const} */ (["start", "run", "shell", "writeFile", "readFile", "close"]);
@@ -143,6 +144,18 @@ export class DaytonaSandboxToolkit extends SandboxToolkit {
   /** @param {DaytonaSandboxOptions} [options] */
   constructor(options) {
     super(new DaytonaSandbox(options, "DaytonaSandboxToolkit"), { name: "daytona" });
+  }
+}
+
+/**
+ * The four tools of a new DockerSandbox, named `sandbox_docker_*`.
+ *
+ * @extends {SandboxToolkit<DockerSandbox>}
+ */
+export class DockerSandboxToolkit extends SandboxToolkit {
+  /** @param {DockerSandboxOptions} [options] */
+  constructor(options) {
+    super(new DockerSandbox(options, "DockerSandboxToolkit"), { name: "docker" });
   }
 }
 

@@ -2,10 +2,12 @@
 // as in the root.
 export { SandboxAgent } from "./agent.js";
 export { DaytonaSandbox } from "./daytona.js";
+export { DockerSandbox } from "./docker.js";
 export { E2BSandbox } from "./e2b.js";
 export { LocalSandbox } from "./local.js";
 export {
   DaytonaSandboxToolkit,
+  DockerSandboxToolkit,
   E2BSandboxToolkit,
   LocalSandboxToolkit,
   SandboxToolkit,

@@ -2,9 +2,9 @@
 // seeded from the manifest before the first call, and again before the next call after a loss.
 //
 // Invariant: no call runs in a workspace that is not seeded; who waits for seeding shares one attempt.
-import { PathSecurityError, SandboxError, detailsOf, lazily, pathTraversal } from "./errors.js";
+import { SandboxError, detailsOf, lazily, pathTraversal } from "./errors.js";
 import { LocalSandbox } from "./local.js";
-import { checkNames, checkSignal, checkString, invalid, reading } from "./options.js";
+import { checkNames, checkSignal, checkString, reading } from "./options.js";
 import { EXEC_OPTIONS, execWithin, signalIn, unlessAborted, watch } from "./sandbox.js";
 
 const { constants } = process.getBuiltinModule("node:buffer");
@@ -23,23 +23,17 @@ const path = process.getBuiltinModule("node:path");
  * @property {Record<string, string>} env
  */
 
-const SNAPSHOT_FILES = 1000;
-/** What is gone through to find them when some are left out. */
-const SNAPSHOT_LISTED = 200_000;
-const SNAPSHOT_BYTES = 16 * 1024 * 1024;
-const CLONE_SECONDS = 30;
 /** Bounds of a call; the first is what a 32-bit timer of milliseconds can count. */
 const BOUNDS = { timeoutSeconds: 2147483, endless: false, outputBytes: Number.MAX_SAFE_INTEGER };
 const RUN_OPTIONS = ["language", "timeoutSeconds", "env", "signal"];
-// eslint-disable-next-line no-control-regex
-const CONTROL = /[\0-\x1f\x7f]/;
 const EXEC_ONLY = {
   names: EXEC_OPTIONS,
   words: "exec() of a LocalSandbox takes it, and SandboxAgent has no exec()",
 };
 
-/** Few agents clone: each module costs every import of the package its share. */
-const repositories = lazily("repository.js", () => import("./repository.js"));
+/** Few agents clone or take snapshots: each module costs every start its share. */
+const clones = lazily("clone.js", () => import("./clone.js"));
+const snapshots = lazily("snapshot.js", () => import("./snapshot.js"));
 
 class Workspace {
   /** @type {Promise<void> | undefined} */
@@ -125,14 +119,18 @@ export class LocalWorkspace extends Workspace {
 
   /** @override */
   async seed() {
-    for (const { ref } of this.manifest.gitClones) checkRef(ref);
+    const { gitClones } = this.manifest;
+    if (gitClones.length > 0) {
+      const { checkRef } = await clones();
+      for (const { ref } of gitClones) checkRef(ref);
+    }
     const { inheritEnv } = this.#options;
     this.#sandbox ??= new LocalSandbox({ trusted: true, inheritEnv, env: this.manifest.env });
     await this.#sandbox.start();
     for (const file of this.manifest.files) {
       await this.#open().writeFile(file.path, file.contents, file.encoding);
     }
-    for (const [index, clone] of this.manifest.gitClones.entries()) await this.#clone(clone, index);
+    for (const [index, clone] of gitClones.entries()) await this.#clone(clone, index);
   }
 
   /** @param {string} code @param {SandboxRunOptions} [options] */
@@ -170,23 +168,7 @@ export class LocalWorkspace extends Workspace {
 
   /** @param {AbortSignal} [signal] @param {string[]} [exclude] @returns {Promise<WorkspaceFile[]>} */
   snapshotFiles(signal, exclude = []) {
-    return this.use(signal, async () => {
-      const entries = await this.#listForSnapshot(exclude, signal);
-      const files = [];
-      let left = SNAPSHOT_BYTES;
-      for (const entry of entries) {
-        const bytes = await this.#readForSnapshot(entry.path, left, signal);
-        if (!bytes) continue;
-        left -= bytes.length;
-        if (left < 0) throw snapshotTooLarge();
-        files.push({
-          path: entry.path,
-          contents: Buffer.from(bytes.buffer, bytes.byteOffset, bytes.length).toString("base64"),
-          encoding: /** @type {const} */ ("base64"),
-        });
-      }
-      return files;
-    });
+    return this.use(signal, async () => (await snapshots()).snapshotOf(() => this.#open(), exclude, signal));
   }
 
   /** @override */
@@ -216,43 +198,6 @@ export class LocalWorkspace extends Workspace {
   get #cacheEnv() {
     const own = { XDG_CACHE_HOME: this.#cache, npm_config_cache: path.join(this.#cache, "npm") };
     return Object.fromEntries(Object.entries(own).filter(([name]) => !this.#options.inheritEnv.includes(name)));
-  }
-
-  /** @param {string[]} exclude @param {AbortSignal} [signal] */
-  async #listForSnapshot(exclude, signal) {
-    try {
-      const maxEntries = exclude.length > 0 ? SNAPSHOT_LISTED : SNAPSHOT_FILES;
-      const all = await this.#open().listFiles({ maxEntries, signal });
-      const isExcluded = excluder(exclude);
-      const entries = all.filter((entry) => !isExcluded(entry.path));
-      if (entries.length > SNAPSHOT_FILES) throw snapshotTooLarge();
-      const total = entries.reduce((sum, entry) => sum + entry.size, 0);
-      if (total > SNAPSHOT_BYTES) throw snapshotTooLarge();
-      return entries.sort((a, b) => (a.path < b.path ? -1 : 1));
-    } catch (error) {
-      throw /** @type {any} */ (error)?.code === "ERR_SANDBOX_TOO_LARGE" ? snapshotTooLarge() : error;
-    }
-  }
-
-  /**
-   * A listed file's bytes; null when it is gone since then.
-   *
-   * @param {string} file
-   * @param {number} left bytes that may still be kept
-   * @param {AbortSignal} [signal]
-   */
-  async #readForSnapshot(file, left, signal) {
-    try {
-      const bytes = await this.#open().readBytes(file, { maxBytes: Math.max(left, 1), signal });
-      // A name that is not UTF-8 is not found either, and must not vanish silently.
-      if (bytes || !file.includes("\uFFFD")) return bytes;
-    } catch (error) {
-      const { code } = /** @type {any} */ (error);
-      if (code === "ERR_SANDBOX_TOO_LARGE") throw snapshotTooLarge();
-      if (!(error instanceof PathSecurityError && CONTROL.test(file))) throw error;
-    }
-    const why = file.includes("\uFFFD") ? "is not UTF-8" : "has control characters";
-    throw invalid(`snapshot: the name of ${JSON.stringify(file)} ${why}; rename or remove the file`);
   }
 
   /**
@@ -301,62 +246,15 @@ export class LocalWorkspace extends Workspace {
   }
 
   /** @param {{ repo: string, path: string, ref?: string }} clone @param {number} index */
-  async #clone({ repo, path: target, ref }, index) {
-    const directory = await insideWorkspace(/** @type {string} */ (this.#open().sandboxId), target);
-    const { repositoryWords } = await repositories();
-    const { shown, hide } = repositoryWords(repo);
-    const name = `gitClones[${index}]${shown && ` (${shown})`}`;
-    await this.#git(`clone of ${name}`, ["clone", "--", repo, directory], hide);
-    if (ref === undefined) return;
-    const commit = await this.#commitOf(directory, ref);
-    if (!commit) {
-      const text = `there is no branch, tag or commit ${JSON.stringify(ref)} in ${name}`;
-      throw new SandboxError(text, { code: "ERR_SANDBOX_NOT_FOUND", provider: "unix-local" });
-    }
-    await this.#git(`checkout in ${name}`, ["-C", directory, "checkout", "--detach", commit], hide);
-  }
-
-  /**
-   * The commit that `ref` names in a fresh clone, where branches are those of the origin; "" when none.
-   *
-   * @param {string} directory
-   * @param {string} ref
-   */
-  async #commitOf(directory, ref) {
-    for (const name of [`refs/remotes/origin/${ref}`, ref]) {
-      const argv = ["git", "-C", directory, "rev-parse", "--verify", "--quiet", `${name}^{commit}`];
-      const { exitCode, stdout } = await this.#exec({ argv, timeoutSeconds: CLONE_SECONDS });
+  async #clone(clone, index) {
+    const directory = await insideWorkspace(/** @type {string} */ (this.#open().sandboxId), clone.path);
+    const { gitClone } = await clones();
+    const run = async (/** @type {Record<string, any>} */ spec) => {
+      const result = await this.#exec(spec);
       this.#open();
-      if (exitCode === 0) return stdout.trim();
-    }
-    return "";
-  }
-
-  /** @param {string} what @param {string[]} args @param {(text: string) => string} hide */
-  async #git(what, args, hide) {
-    // Never ask for a password: nobody is there to answer.
-    const env = { GIT_TERMINAL_PROMPT: "0" };
-    const result = await this.#exec({
-      argv: ["git", ...args],
-      env,
-      timeoutSeconds: CLONE_SECONDS,
-      mergeStreams: true,
-      truncate: "middle",
-      maxOutputBytes: 65536,
-    });
-    this.#open();
-    if (result.status === "exited" && result.exitCode === 0) return;
-    const late = result.status === "timedOut";
-    const how = late
-      ? `took longer than ${CLONE_SECONDS} seconds`
-      : `failed with exit code ${result.exitCode}`;
-    const lastLines = hide(result.output).trim().split("\n").slice(-5).join("\n");
-    throw new SandboxError(`git ${what} ${how}: ${lastLines.slice(-1000)}`, {
-      code: late ? "ERR_SANDBOX_TIMEOUT" : "ERR_SANDBOX_PROVIDER",
-      provider: "unix-local",
-      // Of another failure only git's words tell whether it can pass.
-      retryable: late,
-    });
+      return result;
+    };
+    await gitClone(run, clone, { index, directory, provider: "unix-local" });
   }
 }
 
@@ -418,7 +316,7 @@ export class RemoteWorkspace extends Workspace {
   /** @returns {Promise<WorkspaceFile[]>} */
   async snapshotFiles() {
     throw new SandboxError(
-      'snapshot() works with backend "unix-local" only: snapshots of a remote sandbox are provider-specific',
+      'snapshot() works with backend "unix-local" and "docker": snapshots of a remote sandbox are provider-specific',
       { code: "ERR_SANDBOX_UNSUPPORTED" },
     );
   }
@@ -440,12 +338,6 @@ export class RemoteWorkspace extends Workspace {
     const read = () => ({ ...options, env: { ...this.manifest.env, ...options?.env } });
     return reading("the options", read);
   }
-}
-
-/** @param {string} [ref] */
-function checkRef(ref) {
-  if (ref === undefined || !/^(-|$)/.test(ref)) return;
-  throw invalid('`workspace.gitClones`: `ref` must name a branch, tag or commit and cannot begin with "-"');
 }
 
 /**
@@ -483,36 +375,4 @@ async function exists(file) {
 
 function closedError() {
   return new SandboxError("SandboxAgent is closed", { code: "ERR_SANDBOX_CLOSED" });
-}
-
-/**
- * Whether a path is left out: one of its names is, or it lies below a path that is. `*` stands for any
- * characters of one name.
- *
- * @param {string[]} patterns
- */
-function excluder(patterns) {
-  const plain = patterns.map((pattern) => pattern.replace(/^\.\//, "").replace(/\/+$/, ""));
-  const [paths, names] = [plain.filter((it) => it.includes("/")), plain.filter((it) => !it.includes("/"))];
-  const matchers = [
-    ...(names.length > 0 ? [new RegExp(`(?:^|/)(?:${names.map(asExpression).join("|")})(?:/|$)`)] : []),
-    ...(paths.length > 0 ? [new RegExp(`^(?:${paths.map(asExpression).join("|")})(?:/|$)`)] : []),
-  ];
-  return (/** @type {string} */ file) => matchers.some((matcher) => matcher.test(file));
-}
-
-/** @param {string} pattern */
-function asExpression(pattern) {
-  return pattern
-    .split("*")
-    .map((part) => part.replace(/[\\^$.|?+()[\]{}]/g, "\\$&"))
-    .join("[^/]*");
-}
-
-function snapshotTooLarge() {
-  return new SandboxError(
-    "a snapshot holds at most 1000 files and 16 MiB; leave out what can be made again, as in " +
-      'snapshot({ exclude: ["node_modules", ".venv", "__pycache__"] }), or remove what need not be kept first',
-    { code: "ERR_SANDBOX_TOO_LARGE" },
-  );
 }

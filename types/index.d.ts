@@ -617,6 +617,124 @@ export class E2BSandbox extends NativeSandbox {
   resume(options?: { lifetimeSeconds?: number | undefined; signal?: CallSignal | undefined }): Promise<void>;
 }
 
+// ---- Docker and Podman -----------------------------------------------------------------------------
+
+/** Where the engine is. Of a variable's name in parentheses the value is the default. */
+export interface DockerConnectionOptions {
+  /**
+   * "unix:///path/of/the/socket", "tcp://host:port", "http://host:port" or "https://host:port". (DOCKER_HOST); default:
+   * the first of these sockets that is there: `~/.docker/run/docker.sock`, `/var/run/docker.sock`, rootless Podman's
+   * `$XDG_RUNTIME_DIR/podman/podman.sock`, `/run/podman/podman.sock`.
+   */
+  host?: string | undefined;
+  /**
+   * Folder with `ca.pem`, `cert.pem` and `key.pem`; "tcp://" is then TLS. (DOCKER_CERT_PATH; with DOCKER_TLS_VERIFY
+   * `~/.docker`.) The server's certificate is always verified.
+   */
+  certPath?: string | undefined;
+  /** Certificates in PEM to trust in place of `ca.pem` and the system's. */
+  ca?: string | Uint8Array | undefined;
+  /** Such as "1.41"; default: the newest that both sides know. (DOCKER_API_VERSION) */
+  apiVersion?: string | undefined;
+}
+
+export interface DockerSandboxOptions extends DockerConnectionOptions {
+  /** Default "python:3.12-slim". It needs a shell; `run` needs python3 or node in it. */
+  image?: string | undefined;
+  /** "missing" (default): when the engine does not have the image. "never": then the start rejects. */
+  pull?: "missing" | "always" | "never" | undefined;
+  /** Told how far a pull is. */
+  onProgress?: ((progress: DockerPullProgress) => void) | undefined;
+  /** Numbers, "1000" or "1000:1000" for user and group; default "65534:65534", who is nobody. */
+  user?: string | number | undefined;
+  /** Where commands run and relative paths begin; default "/workspace". */
+  workingDir?: string | undefined;
+  /** "none" (default), or the name of a network; "bridge" is open to all that this machine can reach. */
+  network?: string | undefined;
+  /** 16 to 1048576; default 1024. There is no swap on top of it. */
+  memoryMb?: number | undefined;
+  /** From 0.01, such as 0.5 for half a core; default: all. */
+  cpus?: number | undefined;
+  /** Processes and threads at once: 16 to 4194304, default 256. */
+  pids?: number | undefined;
+  /** Of the working directory: 1 to 1048576, default 512. */
+  diskMb?: number | undefined;
+  /** Nothing of the image can be changed; the working directory and /tmp can be written. Default true. */
+  readOnlyRoot?: boolean | undefined;
+  /** Capabilities to have, such as ["NET_BIND_SERVICE"]; default: none. They are of use to user 0 only. */
+  capabilities?: readonly string[] | undefined;
+  /** Programs with a set-user-ID bit change nothing. Default true. */
+  noNewPrivileges?: boolean | undefined;
+  /** A runtime that the engine knows, such as "runsc". */
+  runtime?: string | undefined;
+  /** Such as "linux/amd64"; default: the engine's own. */
+  platform?: string | undefined;
+  /** What of the engine's machine the container may see. */
+  mounts?: readonly DockerMount[] | undefined;
+  /** Variables of everything in the sandbox. */
+  env?: Record<string, string> | undefined;
+  /** Names that begin with "cloudsandbox" are taken. */
+  labels?: Record<string, string> | undefined;
+  /** The container ends itself then, also when this process is gone: 1 to 2592000 whole seconds, default 3600. */
+  lifetimeSeconds?: number | undefined;
+  /** Id or name of a running container to work in; close() leaves it alone, unless `owned`. */
+  containerId?: string | undefined;
+  /** Only with `containerId`: close() removes it all the same. */
+  owned?: boolean | undefined;
+  /** More than 0, at most 3600; default 30. */
+  defaultTimeoutSeconds?: number | undefined;
+  /** For the start, a pull included: more than 0, at most 3600; default 60. */
+  startTimeoutSeconds?: number | undefined;
+  /** Kept of each command's output: 1 to 16777216, default 1048576. */
+  maxOutputBytes?: number | undefined;
+  /** When the container is gone: a fresh one for the next call (default), or none. */
+  onLost?: "recreate" | "reject" | undefined;
+  /** For command lines: "bash", "sh" or an absolute path. Default: bash where the image has it, else sh. */
+  shell?: string | undefined;
+}
+
+/**
+ * A folder or file of the engine's machine. Always refused, also by way of a link or of "..": the engine's socket, `/`,
+ * `/etc`, `/proc`, `/sys`, `/dev`, homes, and places of credentials such as `.ssh`.
+ */
+export interface DockerMount {
+  /** Absolute. */
+  source: string;
+  /** Absolute, in the container. */
+  target: string;
+  /** Default true. */
+  readOnly?: boolean | undefined;
+}
+
+/** What the engine says about a pull. */
+export interface DockerPullProgress {
+  /** Such as "Downloading". */
+  status: string;
+  /** Of the layer. */
+  id?: string;
+  /** Bytes of the layer: so far, and in all. */
+  current?: number;
+  total?: number;
+}
+
+/**
+ * A container of Docker or Podman: made at the first use, removed by close(), and ended by itself after its lifetime.
+ */
+export class DockerSandbox extends NativeSandbox {
+  /** Throws on wrong options. Looks at the sources of `mounts`, and does no other I/O. */
+  constructor(options?: DockerSandboxOptions);
+  /** "docker" */
+  get providerId(): string;
+}
+
+/**
+ * Removes the containers of this package whose lifetime is over, or whose process on this machine is dead. Those of
+ * others, and of processes that live, stay. Resolves to the ids of what was removed.
+ */
+export function removeStaleDockerSandboxes(
+  options?: DockerConnectionOptions & SandboxCallOptions,
+): Promise<{ removed: string[] }>;
+
 // ---- tools ----------------------------------------------------------------------------------------
 
 /** What a tool does, for a host that approves calls by kind. */
@@ -842,6 +960,11 @@ export class E2BSandboxToolkit extends SandboxToolkit<E2BSandbox> {
   constructor(options?: E2BSandboxOptions);
 }
 
+/** The four `sandbox_docker_*` tools of a new DockerSandbox. */
+export class DockerSandboxToolkit extends SandboxToolkit<DockerSandbox> {
+  constructor(options?: DockerSandboxOptions);
+}
+
 /** All tools of some toolkits by name; of two with the same name the later one. */
 export function collectToolkitTools<Tool extends { name: string }>(
   toolkits: Iterable<{ getTools(): Tool[] }>,
@@ -854,7 +977,7 @@ export function describeToolLibrary(
 
 // ---- SandboxAgent ---------------------------------------------------------------------------------
 
-export type SandboxBackend = "unix-local" | "remote";
+export type SandboxBackend = "unix-local" | "docker" | "remote";
 
 export interface WorkspaceFile {
   path: string;
@@ -866,7 +989,10 @@ export interface WorkspaceFile {
 export interface WorkspaceManifest {
   /** Written in this order by start(). */
   files?: readonly WorkspaceFile[] | undefined;
-  /** Cloned after the files, in this order, each within 30 seconds. Only on "unix-local". */
+  /**
+   * Cloned after the files, in this order, each within 30 seconds. On "unix-local" and "docker"; into a container that
+   * has no network, or no git, a clone that was made on this machine is copied.
+   */
   gitClones?: readonly { repo: string; path: string; ref?: string | undefined }[] | undefined;
   /** Variables of every command. */
   env?: Record<string, string> | undefined;
@@ -889,6 +1015,18 @@ export interface LocalAgentConfig {
   /** Bytes of output to keep per command; 1 or more, default 1048576. */
   maxOutputBytes?: number | undefined;
   remote?: undefined;
+  docker?: undefined;
+}
+
+export interface DockerAgentConfig {
+  /** A container of the agent's own; each resume() makes a new one. */
+  backend: "docker";
+  /** Options of the DockerSandbox. */
+  docker?: DockerSandboxOptions | undefined;
+  workspace?: WorkspaceManifest | undefined;
+  remote?: undefined;
+  inheritEnv?: undefined;
+  maxOutputBytes?: undefined;
 }
 
 export interface RemoteAgentConfig {
@@ -896,11 +1034,12 @@ export interface RemoteAgentConfig {
   /** The sandbox to work in; it has its own options. The agent closes it, see SandboxAgent. */
   remote: CloudSandbox;
   workspace?: WorkspaceManifest | undefined;
+  docker?: undefined;
   inheritEnv?: undefined;
   maxOutputBytes?: undefined;
 }
 
-export type SandboxAgentConfig = LocalAgentConfig | RemoteAgentConfig;
+export type SandboxAgentConfig = LocalAgentConfig | DockerAgentConfig | RemoteAgentConfig;
 
 export interface SandboxSnapshotOptions extends SandboxCallOptions {
   /**
@@ -921,6 +1060,8 @@ export interface SandboxSnapshotOptions extends SandboxCallOptions {
  *   `cancelled: true` and exit code 130 after its process tree was ended. The exit code after a death
  *   by a signal, whichever it was, is 137. A path that leaves the workspace, also through a link,
  *   rejects with PathSecurityError.
+ * - "docker" works in a container of its own; files, clones and snapshots as on "unix-local", everything else as in a
+ *   DockerSandbox.
  * - "remote" passes every call on, with the workspace's variables added. It owns the object it was
  *   given: close() closes it, and so does a start that fails. When several agents were started on one
  *   object, the last one to close does.
@@ -943,7 +1084,7 @@ export class SandboxAgent {
   readFile(path: string, encoding?: FileEncoding, options?: SandboxReadOptions): Promise<string | null>;
   /**
    * All regular files (links and empty folders left out, modes lost), base64, at most 1000 files and
-   * 16 MiB; what `exclude` names does not count. "unix-local" only. Take it while nothing runs: files are read
+   * 16 MiB; what `exclude` names does not count. Not with "remote". Take it while nothing runs: files are read
    * one after another.
    */
   snapshot(options?: SandboxSnapshotOptions): Promise<WorkspaceSnapshot>;

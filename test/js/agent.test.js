@@ -38,8 +38,8 @@ function held(value) {
 
 describe("construction", () => {
   test("C086 an unknown backend, and a remote one without `remote`", () => {
-    for (const backend of ["docker", "dokcer", "", undefined, null, 7, Symbol("x"), {}]) {
-      assert.throws(() => new SandboxAgent({ backend }), { code: "ERR_SANDBOX_UNSUPPORTED", message: /Unsupported.*"unix-local".*"remote" with a sandbox/ });
+    for (const backend of ["Docker", "dokcer", "", undefined, null, 7, Symbol("x"), {}]) {
+      assert.throws(() => new SandboxAgent({ backend }), { code: "ERR_SANDBOX_UNSUPPORTED", message: /Unsupported.*"docker".*"unix-local".*"remote" with a sandbox/ });
     }
     assert.throws(() => new SandboxAgent(), { code: "ERR_SANDBOX_UNSUPPORTED" });
     for (const remote of [undefined, null]) assert.throws(() => new SandboxAgent({ backend: "remote", remote }), /requires `remote`/);
@@ -60,13 +60,21 @@ describe("construction", () => {
       [{ workspace: { env: { "A B": "x" } } }, /workspace.env/],
       [{ workspace: { env: { A: 1 } } }, /`workspace.env.A`/],
       [{ workspace: { gitClones: [{ repo: "r" }] } }, /`workspace.gitClones\[0\].path`/],
-      [{ workspace: { gitClones: [{ repo: "r", path: "p" }] } }, /gitClones.*"unix-local" only/],
+      [{ workspace: { gitClones: [{ repo: "r", path: "p" }] } }, /gitClones.*"unix-local" and "docker"/],
       [{ backend: "unix-local", remote: undefined, inheritEnv: "PATH" }, /`inheritEnv` must be an array/],
       [{ backend: "unix-local", remote: undefined, inheritEnv: ["A=B"] }, /`inheritEnv`: a variable name/],
       [{ backend: "unix-local", remote: undefined, maxOutputBytes: 0 }, /`maxOutputBytes` must be/],
       [{ backend: "unix-local", remote: undefined, maxOutputBytes: 1.5 }, /`maxOutputBytes` must be/],
       [{ backend: "unix-local", remote: undefined, maxOutputBytes: "64" }, /`maxOutputBytes` must be/],
       [{ dockerImage: "node" }, /dockerImage/],
+      [{ docker: {} }, /`docker` goes with backend "docker" only/],
+      [{ backend: "unix-local", remote: undefined, docker: {} }, /`docker` goes with backend "docker" only/],
+      [{ backend: "docker" }, /`remote` goes with backend "remote" only/],
+      [{ backend: "docker", remote: undefined, inheritEnv: ["LANG"] }, /`inheritEnv`.*`workspace.env`/],
+      [{ backend: "docker", remote: undefined, maxOutputBytes: 64 }, /`maxOutputBytes` goes into `docker`/],
+      [{ backend: "docker", remote: undefined, docker: { imgae: "x" } }, /SandboxAgent: `docker`: there is no option `imgae`; did you mean `image`/],
+      [{ backend: "docker", remote: undefined, docker: { user: "root" } }, /`user` must be numbers/],
+      [{ backend: "docker", remote: undefined, docker: 7 }, /must be an object/],
       [{ files: [] }, /there is no option `files`; it goes into `workspace`/],
       [{ env: {} }, /there is no option `env`; it goes into `workspace`/],
     ];

@@ -16,13 +16,13 @@ import { tempDir } from "../support/temp.js";
 const manifest = JSON.parse(readFileSync(path.join(ROOT, "package.json"), "utf8"));
 
 const ROOT_NAMES = [
-  "DaytonaSandbox", "DaytonaSandboxToolkit", "E2BSandbox", "E2BSandboxToolkit", "LocalSandbox", "LocalSandboxToolkit",
-  "PathSecurityError", "SANDBOX_ERROR_CODES", "SandboxAgent", "SandboxError", "SandboxToolkit", "Toolkit",
-  "collectToolkitTools", "defineTool", "describeToolLibrary",
+  "DaytonaSandbox", "DaytonaSandboxToolkit", "DockerSandbox", "DockerSandboxToolkit", "E2BSandbox", "E2BSandboxToolkit",
+  "LocalSandbox", "LocalSandboxToolkit", "PathSecurityError", "SANDBOX_ERROR_CODES", "SandboxAgent", "SandboxError", "SandboxToolkit", "Toolkit",
+  "collectToolkitTools", "defineTool", "describeToolLibrary", "removeStaleDockerSandboxes",
 ];
 const TOOLKIT_NAMES = [
-  "DaytonaSandbox", "DaytonaSandboxToolkit", "E2BSandbox", "E2BSandboxToolkit", "LocalSandbox", "LocalSandboxToolkit",
-  "SandboxAgent", "SandboxToolkit", "Toolkit", "collectToolkitTools", "describeToolLibrary",
+  "DaytonaSandbox", "DaytonaSandboxToolkit", "DockerSandbox", "DockerSandboxToolkit", "E2BSandbox", "E2BSandboxToolkit",
+  "LocalSandbox", "LocalSandboxToolkit", "SandboxAgent", "SandboxToolkit", "Toolkit", "collectToolkitTools", "describeToolLibrary",
 ];
 
 describe("examples", { concurrency: 2 }, () => {

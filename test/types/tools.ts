@@ -203,8 +203,11 @@ export async function useAgent(remote: CloudSandbox) {
   new SandboxAgent({ backend: "remote", remote, inheritEnv: ["LANG"] });
   // @ts-expect-error the snapshot, not its promise
   await agent.resume(agent.snapshot());
-  // @ts-expect-error docker is not offered
-  new SandboxAgent({ backend: "docker" });
+  new SandboxAgent({ backend: "docker", workspace, docker: { image: "node:22", network: "bridge" } });
+  // @ts-expect-error its options are the container's
+  new SandboxAgent({ backend: "docker", image: "node:22" });
+  // @ts-expect-error and nobody else's
+  new SandboxAgent({ backend: "unix-local", docker: {} });
   // @ts-expect-error a backend must be named: nothing runs on this machine by default
   new SandboxAgent({ workspace });
   // @ts-expect-error files have contents

@@ -1,0 +1,111 @@
+// What a snapshot of a workspace keeps: its regular files, as base64.
+//
+// Invariant: a snapshot that cannot hold all of a workspace is refused; nothing is left out of it in silence.
+import { PathSecurityError, SandboxError } from "./errors.js";
+import { invalid } from "./options.js";
+
+/** @import { NativeSandbox } from "./sandbox.js" */
+/** @import { WorkspaceFile } from "../types/index.js" */
+
+const SNAPSHOT_FILES = 1000;
+/** What is gone through to find them when some are left out. */
+const SNAPSHOT_LISTED = 200_000;
+const SNAPSHOT_BYTES = 16 * 1024 * 1024;
+// eslint-disable-next-line no-control-regex
+const CONTROL = /[\0-\x1f\x7f]/;
+
+/**
+ * The files of a sandbox, in the order of their names.
+ *
+ * @param {() => NativeSandbox} open the sandbox; throws when it has been closed meanwhile
+ * @param {string[]} exclude names and paths that are left out
+ * @param {AbortSignal} [signal]
+ * @returns {Promise<WorkspaceFile[]>}
+ */
+export async function snapshotOf(open, exclude, signal) {
+  const entries = await listed(open, exclude, signal);
+  const files = [];
+  let left = SNAPSHOT_BYTES;
+  for (const entry of entries) {
+    const bytes = await contentsOf(open, entry.path, left, signal);
+    if (!bytes) continue;
+    left -= bytes.length;
+    if (left < 0) throw snapshotTooLarge();
+    files.push({
+      path: entry.path,
+      contents: Buffer.from(bytes.buffer, bytes.byteOffset, bytes.length).toString("base64"),
+      encoding: /** @type {const} */ ("base64"),
+    });
+  }
+  return files;
+}
+
+/** @param {() => NativeSandbox} open @param {string[]} exclude @param {AbortSignal} [signal] */
+async function listed(open, exclude, signal) {
+  try {
+    const maxEntries = exclude.length > 0 ? SNAPSHOT_LISTED : SNAPSHOT_FILES;
+    const all = await open().listFiles({ maxEntries, signal });
+    const isExcluded = excluder(exclude);
+    const entries = all.filter((entry) => !isExcluded(entry.path));
+    if (entries.length > SNAPSHOT_FILES) throw snapshotTooLarge();
+    const total = entries.reduce((sum, entry) => sum + entry.size, 0);
+    if (total > SNAPSHOT_BYTES) throw snapshotTooLarge();
+    return entries.sort((a, b) => (a.path < b.path ? -1 : 1));
+  } catch (error) {
+    throw /** @type {any} */ (error)?.code === "ERR_SANDBOX_TOO_LARGE" ? snapshotTooLarge() : error;
+  }
+}
+
+/**
+ * A listed file's bytes; null when it is gone since then.
+ *
+ * @param {() => NativeSandbox} open
+ * @param {string} file
+ * @param {number} left bytes that may still be kept
+ * @param {AbortSignal} [signal]
+ */
+async function contentsOf(open, file, left, signal) {
+  try {
+    const bytes = await open().readBytes(file, { maxBytes: Math.max(left, 1), signal });
+    // A name that is not UTF-8 is not found either, and must not vanish silently.
+    if (bytes || !file.includes("\uFFFD")) return bytes;
+  } catch (error) {
+    const { code } = /** @type {any} */ (error);
+    if (code === "ERR_SANDBOX_TOO_LARGE") throw snapshotTooLarge();
+    if (!(error instanceof PathSecurityError && CONTROL.test(file))) throw error;
+  }
+  const why = file.includes("\uFFFD") ? "is not UTF-8" : "has control characters";
+  throw invalid(`snapshot: the name of ${JSON.stringify(file)} ${why}; rename or remove the file`);
+}
+
+/**
+ * Whether a path is left out: one of its names is, or it lies below a path that is. `*` stands for any
+ * characters of one name.
+ *
+ * @param {string[]} patterns
+ */
+function excluder(patterns) {
+  const plain = patterns.map((pattern) => pattern.replace(/^\.\//, "").replace(/\/+$/, ""));
+  const [paths, names] = [plain.filter((it) => it.includes("/")), plain.filter((it) => !it.includes("/"))];
+  const matchers = [
+    ...(names.length > 0 ? [new RegExp(`(?:^|/)(?:${names.map(asExpression).join("|")})(?:/|$)`)] : []),
+    ...(paths.length > 0 ? [new RegExp(`^(?:${paths.map(asExpression).join("|")})(?:/|$)`)] : []),
+  ];
+  return (/** @type {string} */ file) => matchers.some((matcher) => matcher.test(file));
+}
+
+/** @param {string} pattern */
+function asExpression(pattern) {
+  return pattern
+    .split("*")
+    .map((part) => part.replace(/[\\^$.|?+()[\]{}]/g, "\\$&"))
+    .join("[^/]*");
+}
+
+function snapshotTooLarge() {
+  return new SandboxError(
+    "a snapshot holds at most 1000 files and 16 MiB; leave out what can be made again, as in " +
+      'snapshot({ exclude: ["node_modules", ".venv", "__pycache__"] }), or remove what need not be kept first',
+    { code: "ERR_SANDBOX_TOO_LARGE" },
+  );
+}
