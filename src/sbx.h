@@ -245,6 +245,7 @@ typedef struct sbx_exec_result {
   bool background_killed;  /* processes that outlived the command were ended */
   bool background_running; /* processes that outlived the command were seen to live on */
   bool output_lost;        /* some output did not come; how much is not known */
+  bool oom_killed;         /* the system has ended it for want of memory, where that is known */
   uint64_t duration_ms;
   sbx_kept output; /* both streams in the order of arrival */
   sbx_kept out;    /* stdout; empty with merge_streams */

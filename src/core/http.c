@@ -19,10 +19,6 @@ static sbx__exchange *exchange_of(sbx_op *op) {
   return (sbx__exchange *)(void *)op;
 }
 
-static bool is_success(int status) {
-  return status >= 200 && status < 300;
-}
-
 /* ---- called by libcurl ---- */
 
 int sbx__http_on_prereq(void *arg, char *remote_ip, char *local_ip, int remote_port,
@@ -76,7 +72,7 @@ static int check_codings(sbx__exchange *x) {
         !(transfer && has_coding(field->value, "chunked")))
       continue;
     /* Of an error the status says enough. */
-    x->unreadable = content && !is_success(x->http.status);
+    x->unreadable = content && !sbx__http_is_success(x->http.status);
     if (x->unreadable)
       continue;
     sbx_err_set(&x->failure, SBX_EPROTO,
@@ -153,8 +149,8 @@ static int keep_error_body(sbx__exchange *x, sbx_slice bytes) {
   return sbx_buf_append_slice(&x->http.body, bytes);
 }
 
-static int take_body(sbx__exchange *x, sbx_slice bytes) {
-  if (!is_success(x->http.status))
+int sbx__http_take_body(sbx__exchange *x, sbx_slice bytes) {
+  if (!sbx__http_is_success(x->http.status))
     return keep_error_body(x, bytes);
   if (bytes.len > x->max_bytes - x->received)
     return sbx_err_set(&x->failure, x->has_budget ? SBX_ETOOBIG : SBX_EPROTO,
@@ -171,7 +167,7 @@ size_t sbx__http_on_write(char *ptr, size_t size, size_t count, void *arg) {
   x->empty = 0;
   if (sbx_transfer_pause(&x->transfer))
     return CURL_WRITEFUNC_PAUSE;
-  int code = take_body(x, sbx_slice_of(ptr, size * count));
+  int code = sbx__http_take_body(x, sbx_slice_of(ptr, size * count));
   if (code != SBX_OK)
     return refuse(x, code);
   return x->enough ? 0 : size * count;
@@ -180,6 +176,8 @@ size_t sbx__http_on_write(char *ptr, size_t size, size_t count, void *arg) {
 /* ---- the operation ---- */
 
 static void release(sbx__exchange *x) {
+  sbx__http_upgrade_free(x->upgrade); /* it watches the transfer's connection */
+  x->upgrade = NULL;
   sbx_transfer_stop(&x->transfer, x->http.op.loop);
   /* An old library does not tell when it sends: then it may have. */
   x->http.sent_maybe = x->http.sent_maybe || x->sent;
@@ -189,9 +187,7 @@ static void release(sbx__exchange *x) {
   x->client = NULL;
 }
 
-static void transfer_done(sbx_transfer *transfer, CURLcode result) {
-  sbx__exchange *x =
-      (sbx__exchange *)(void *)((char *)transfer - offsetof(sbx__exchange, transfer));
+void sbx__http_done(sbx__exchange *x, CURLcode result) {
   sbx_err err;
   int code = SBX_OK;
   sbx_err_clear(&err);
@@ -200,13 +196,27 @@ static void transfer_done(sbx_transfer *transfer, CURLcode result) {
   else if (!x->head_done)
     code = sbx_err_set(&err, SBX_ENET, "%s %s: the answer ended inside its head", x->method,
                        x->target);
-  if (!is_success(x->http.status))
+  if (!sbx__http_is_success(x->http.status))
     sbx__http_hide_credentials(x);
   if (!x->watched)
     x->http.sent_maybe = result != CURLE_COULDNT_RESOLVE_HOST && result != CURLE_COULDNT_CONNECT &&
                          result != CURLE_COULDNT_RESOLVE_PROXY && code != SBX_ETLS;
+  if (result == CURLE_COULDNT_CONNECT) {
+    long os_error = 0;
+    x->curl->easy_getinfo(x->easy, CURLINFO_OS_ERRNO, &os_error);
+    x->http.os_error = (int)os_error;
+  }
   release(x);
   sbx_op_finish(&x->http.op, code == SBX_OK ? NULL : &err);
+}
+
+static void transfer_done(sbx_transfer *transfer, CURLcode result) {
+  sbx__exchange *x =
+      (sbx__exchange *)(void *)((char *)transfer - offsetof(sbx__exchange, transfer));
+  if (x->upgrade != NULL && result == CURLE_OK)
+    sbx__http_upgrade_begin(x);
+  else
+    sbx__http_done(x, result);
 }
 
 static void abort_exchange(sbx_op *op, int reason) {
@@ -286,6 +296,7 @@ sbx_op *sbx_http_start(sbx_http_client *client, sbx_loop *loop, const sbx_http_r
     sbx_err_set(&err, code, NULL);
   if (code == SBX_OK)
     code = sbx__http_setup(x, request, &err);
+  x->transfer.stays = x->upgrade != NULL;
   if (code == SBX_OK)
     code = sbx_transfer_start(&x->transfer, loop, x->easy, transfer_done, &err);
   if (code != SBX_OK) {

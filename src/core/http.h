@@ -41,6 +41,8 @@ typedef struct sbx_http_options {
   bool no_proxy;         /* direct, whatever the environment says */
   sbx_slice unix_socket; /* path of a socket to connect to in place of the URL's host; no proxy */
   sbx_slice ca_pem;      /* trust these certificates and no others; see trust.h */
+  sbx_slice cert_path;   /* PEM file of the certificate that is shown to servers */
+  sbx_slice key_path;    /* PEM file of its key */
   sbx_http_environment environment;
 } sbx_http_options;
 
@@ -103,6 +105,12 @@ typedef struct sbx_http_request {
    * with `err` filled to end the exchange with that error. */
   int (*on_bytes)(void *consumer, sbx_slice bytes, sbx_err *err);
   void *consumer;
+  /* The protocol that the connection is to be given over to, static text; NULL: none. It is then
+   * HTTP/1.1, of its own, and sent once. After a 101, or a 2xx, what comes goes to `on_bytes` until
+   * the other side closes, from the loop and not from inside libcurl; meanwhile `input` is sent.
+   * Behind it, unless its `ptr` is NULL, our side is closed; TLS has no way to. */
+  const char *upgrade;
+  sbx_slice input; /* borrowed until the exchange is over or aborted */
 } sbx_http_request;
 
 /* ---- exchange ---- */
@@ -114,6 +122,7 @@ typedef struct sbx_http {
   sbx_headers headers;
   sbx_buf body;    /* take it with sbx_buf_take() where it is wanted for longer */
   bool sent_maybe; /* bytes of the request may have left: it may have been executed */
+  int os_error;    /* why it could not connect, as errno; 0: not known */
 } sbx_http;
 
 /* Starts an exchange; everything that fails comes with `done`: SBX_EINVAL (the request),

@@ -71,6 +71,10 @@ int sbx_http_client_new(sbx_http_client **out, const sbx_http_options *options, 
     code = sbx_url_check_proxy(options->proxy, err);
   if (code == SBX_OK)
     code = copy_text(&client->unix_socket, options->unix_socket, "unix socket's path", err);
+  if (code == SBX_OK)
+    code = copy_text(&client->cert_path, options->cert_path, "certificate's path", err);
+  if (code == SBX_OK)
+    code = copy_text(&client->key_path, options->key_path, "key's path", err);
   if (code != SBX_OK) {
     sbx_http_client_free(client);
     return code;
@@ -135,7 +139,9 @@ static bool has_options(const sbx_http_client *client, const sbx_http_options *o
   bool with_ca = options->ca_pem.len > 0;
   return client->version == options->version && client->no_proxy == options->no_proxy &&
          same_text(client->proxy, options->proxy) &&
-         same_text(client->unix_socket, options->unix_socket) && client->has_ca == with_ca &&
+         same_text(client->unix_socket, options->unix_socket) &&
+         same_text(client->cert_path, options->cert_path) &&
+         same_text(client->key_path, options->key_path) && client->has_ca == with_ca &&
          has_environment(client, &options->environment) &&
          (!with_ca || sbx_slice_eq(sbx_buf_slice(&client->trust.pem), options->ca_pem));
 }
@@ -216,6 +222,8 @@ void sbx__http_client_drop(sbx_http_client *client) {
     sbx_wipe(client->proxy, strlen(client->proxy));
   sbx_free(client->proxy);
   sbx_free(client->unix_socket);
+  sbx_free(client->cert_path);
+  sbx_free(client->key_path);
   for (size_t i = 0; i < SBX_HTTP_VARIABLES; i++)
     sbx_free_secret(client->environment[i]); /* proxies may have passwords */
   sbx_trust_deinit(&client->trust);
@@ -320,6 +328,11 @@ int sbx__http_client_apply(sbx_http_client *client, sbx_loop *loop, const sbx_cu
   if (client->unix_socket != NULL &&
       curl->easy_setopt(easy, CURLOPT_UNIX_SOCKET_PATH, client->unix_socket) != CURLE_OK)
     return sbx_err_set(err, SBX_ELIBRARY, "this libcurl cannot connect to unix sockets");
+  if ((client->cert_path != NULL &&
+       curl->easy_setopt(easy, CURLOPT_SSLCERT, client->cert_path) != CURLE_OK) ||
+      (client->key_path != NULL &&
+       curl->easy_setopt(easy, CURLOPT_SSLKEY, client->key_path) != CURLE_OK))
+    return sbx_err_set(err, SBX_ENOMEM, NULL);
   curl->easy_setopt(easy, CURLOPT_SSL_VERIFYPEER, 1L);
   curl->easy_setopt(easy, CURLOPT_SSL_VERIFYHOST, 2L);
   curl->easy_setopt(easy, CURLOPT_SSLVERSION, (long)CURL_SSLVERSION_TLSv1_2);

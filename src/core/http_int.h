@@ -19,6 +19,8 @@ struct sbx_http_client {
   char *unix_socket;
   char *environment[SBX_HTTP_VARIABLES]; /* in the order of its struct; NULL: not set */
   bool has_ca;                           /* by the options */
+  char *cert_path;                       /* what is shown to servers; NULL: nothing */
+  char *key_path;
   sbx_trust trust;
 };
 
@@ -39,6 +41,8 @@ typedef struct sbx__http_content {
   size_t at;
 } sbx__http_content;
 
+typedef struct sbx__upgrade sbx__upgrade;
+
 typedef struct sbx__exchange {
   sbx_http http; /* first: what the owner sees */
   sbx_http_client *client;
@@ -51,6 +55,7 @@ typedef struct sbx__exchange {
   size_t content_count;
   char *body;
   size_t body_len;
+  sbx__upgrade *upgrade; /* libcurl only connects; NULL: it does all */
 
   const char *method;
   char *target; /* "host:port", for messages */
@@ -78,6 +83,8 @@ typedef struct sbx__exchange {
 
 /* Turns the request into an easy handle; what it made is in the exchange also when it fails. */
 int sbx__http_setup(sbx__exchange *x, const sbx_http_request *request, sbx_err *err);
+/* SBX_EINVAL when they say how long the body is. */
+int sbx__http_check_fields(const sbx_headers *headers, sbx_err *err);
 /* Frees what setup made. */
 void sbx__http_teardown(sbx__exchange *x);
 
@@ -88,6 +95,25 @@ size_t sbx__http_on_header(char *ptr, size_t size, size_t count, void *arg);
 int sbx__http_on_progress(void *arg, curl_off_t down_total, curl_off_t down, curl_off_t up_total,
                           curl_off_t up);
 size_t sbx__http_on_write(char *ptr, size_t size, size_t count, void *arg);
+
+/* Whether the status is one of success. */
+static inline bool sbx__http_is_success(int status) {
+  return status >= 200 && status < 300;
+}
+/* Takes a piece of the reply's body. SBX_OK, or a code with x->failure filled. */
+int sbx__http_take_body(sbx__exchange *x, sbx_slice bytes);
+/* Ends the exchange, as libcurl has ended the transfer. */
+void sbx__http_done(sbx__exchange *x, CURLcode result);
+
+/* ---- connections that are given over; http_upgrade.c ---- */
+
+/* Writes the request, whose body is the exchange's. SBX_EINVAL, SBX_ENOMEM. */
+int sbx__http_upgrade_make(sbx__exchange *x, const sbx_http_request *request, const sbx_url *url,
+                           sbx_err *err);
+/* The connection is there: goes on by itself, to sbx__http_done(). */
+void sbx__http_upgrade_begin(sbx__exchange *x);
+/* Frees it, before the connection is closed; NULL is fine. */
+void sbx__http_upgrade_free(sbx__upgrade *upgrade);
 
 /* Services repeat what they were sent. Takes the values of request fields that are credentials, by
  * their names, out of the reply's body. */

@@ -62,12 +62,18 @@ static int add_given_fields(sbx__exchange *x, const sbx_headers *headers) {
   return code;
 }
 
+int sbx__http_check_fields(const sbx_headers *headers, sbx_err *err) {
+  if (headers != NULL && sets_framing(headers))
+    return sbx_err_set(err, SBX_EINVAL, "Content-Length and Transfer-Encoding cannot be given");
+  return SBX_OK;
+}
+
 static int set_fields(sbx__exchange *x, const sbx_http_request *request, sbx_err *err) {
   sbx_slice value;
   const sbx_headers *headers = request->headers;
-  int code = SBX_OK;
-  if (headers != NULL && sets_framing(headers))
-    return sbx_err_set(err, SBX_EINVAL, "Content-Length and Transfer-Encoding cannot be given");
+  int code = sbx__http_check_fields(headers, err);
+  if (code != SBX_OK)
+    return code;
   if (headers != NULL)
     code = add_given_fields(x, headers);
   if (code == SBX_OK)
@@ -209,6 +215,10 @@ static void set_callbacks(sbx__exchange *x) {
   curl->easy_setopt(x->easy, CURLOPT_XFERINFOFUNCTION, sbx__http_on_progress);
   curl->easy_setopt(x->easy, CURLOPT_XFERINFODATA, x);
   curl->easy_setopt(x->easy, CURLOPT_NOPROGRESS, 0L);
+  if (x->upgrade != NULL) { /* then it is we who send */
+    x->watched = true;
+    return;
+  }
   x->watched =
       curl->easy_setopt(x->easy, CURLOPT_PREREQFUNCTION, sbx__http_on_prereq) == CURLE_OK &&
       curl->easy_setopt(x->easy, CURLOPT_PREREQDATA, x) == CURLE_OK;
@@ -268,6 +278,21 @@ static int set_url(sbx__exchange *x, const sbx_http_request *request, sbx_url *u
   return rc == CURLE_OK ? SBX_OK : no_memory(err);
 }
 
+/* What is sent: by libcurl, or by us when it only connects. */
+static int set_content(sbx__exchange *x, const sbx_http_request *request, const sbx_url *url,
+                       sbx_err *err) {
+  if (request->upgrade != NULL) {
+    x->curl->easy_setopt(x->easy, CURLOPT_CONNECT_ONLY, 1L);
+    x->curl->easy_setopt(x->easy, CURLOPT_FRESH_CONNECT, 1L);
+    return sbx__http_upgrade_make(x, request, url, err);
+  }
+  int code = set_body(x, request, err);
+  if (code == SBX_OK)
+    code = set_fields(x, request, err);
+  set_buffers(x);
+  return code;
+}
+
 int sbx__http_setup(sbx__exchange *x, const sbx_http_request *request, sbx_err *err) {
   sbx_url url;
   int code = sbx_curl_load(&x->curl, x->client->environment[LIBRARY], err);
@@ -279,10 +304,8 @@ int sbx__http_setup(sbx__exchange *x, const sbx_http_request *request, sbx_err *
   if ((code = set_url(x, request, &url, err)) != SBX_OK || (code = set_policy(x, err)) != SBX_OK ||
       (code = sbx__http_client_apply(x->client, x->http.op.loop, x->curl, x->easy, &url, err)) !=
           SBX_OK ||
-      (code = set_body(x, request, err)) != SBX_OK ||
-      (code = set_fields(x, request, err)) != SBX_OK)
+      (code = set_content(x, request, &url, err)) != SBX_OK)
     return code;
-  set_buffers(x);
   set_callbacks(x);
   return SBX_OK;
 }

@@ -129,7 +129,8 @@ static void remove_transfer(pool *p, sbx_transfer *t) {
 }
 
 static void finish_transfer(pool *p, sbx_transfer *t, CURLcode result) {
-  remove_transfer(p, t);
+  if (!t->stays || result != CURLE_OK)
+    remove_transfer(p, t);
   t->done(t, result);
 }
 
@@ -274,7 +275,9 @@ static sock *new_sock(pool *p, curl_socket_t fd) {
  * its number is somebody else's from then on. */
 static void unwatch_sock(sock *s, CURL *easy) {
   curl_socket_t kept = CURL_SOCKET_BAD;
-  if (s->pool->curl->easy_getinfo(easy, CURLINFO_ACTIVESOCKET, &kept) != CURLE_OK ||
+  const sbx_transfer *t = transfer_of(s->pool, easy);
+  if ((t != NULL && t->stays) || /* its owner watches it from now on */
+      s->pool->curl->easy_getinfo(easy, CURLINFO_ACTIVESOCKET, &kept) != CURLE_OK ||
       kept != s->fd) {
     free_sock(s);
     return;
@@ -407,6 +410,7 @@ int sbx_transfer_start(sbx_transfer *transfer, sbx_loop *loop, CURL *easy,
                              .easy = easy,
                              .done = done,
                              .active = true,
+                             .stays = transfer->stays,
                              .next = p->active};
   curl->easy_setopt(easy, CURLOPT_PRIVATE, transfer);
   curl->easy_setopt(easy, CURLOPT_OPENSOCKETFUNCTION, open_socket);

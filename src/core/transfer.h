@@ -24,13 +24,15 @@ typedef struct sbx_transfer {
   void (*done)(struct sbx_transfer *transfer, CURLcode result);
   struct sbx_transfer *next, *prev; /* the active ones of the loop */
   bool active;
+  bool stays;  /* set before the start: it is not ended with `done`, since only then the connection
+                  that it has made is used */
   bool failed; /* there was no memory for a descriptor of it */
 } sbx_transfer;
 
 /* Starts `easy`, which is set up but for CURLOPT_PRIVATE and the functions that open and close its
- * socket, and stays the caller's. `done` is called
- * once, unless sbx_transfer_stop() comes first; the easy handle may be freed in it.
- * Errors: SBX_ELIBRARY, SBX_ENOMEM. */
+ * socket, and stays the caller's. `done` is called once (with `stays`, a second time when all
+ * transfers have to be given up), unless sbx_transfer_stop() comes first; the easy handle may be
+ * freed in it. Errors: SBX_ELIBRARY, SBX_ENOMEM. */
 int sbx_transfer_start(sbx_transfer *transfer, sbx_loop *loop, CURL *easy,
                        void (*done)(sbx_transfer *transfer, CURLcode result), sbx_err *err);
 /* Ends it without `done`; its connection is closed unless the transfer shares it. A transfer that

@@ -47,6 +47,7 @@ typedef struct sbx_exec_status {
   bool background_killed;  /* what it had left behind was ended */
   bool background_running; /* what it has left behind was seen to live on */
   bool output_lost;        /* some output did not come; how much is not known */
+  bool oom_killed;         /* it was ended for want of memory; false also where that is not known */
   bool limit_kept;         /* the provider itself ended the command, because of its timeout_ms */
   bool tree_gone;          /* the provider saw the whole process tree end */
   bool kill_is_partial;    /* what it has started may outlive a kill that has succeeded */
@@ -137,6 +138,7 @@ typedef struct sbx_provider {
 extern const sbx_provider sbx_local_provider;
 extern const sbx_provider sbx_e2b_provider;
 extern const sbx_provider sbx_daytona_provider;
+extern const sbx_provider sbx_docker_provider;
 
 /* The provider with this id, or NULL. */
 const sbx_provider *sbx_provider_find(const char *id);

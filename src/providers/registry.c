@@ -16,6 +16,7 @@ static const sbx_provider *const providers[] = {
     &sbx_local_provider,
     &sbx_e2b_provider,
     &sbx_daytona_provider,
+    &sbx_docker_provider,
 #ifdef SBX_TEST_PROVIDERS
     &sbx_line_provider,
 #endif

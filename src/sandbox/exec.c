@@ -198,6 +198,7 @@ static int fill_result(exec_call *exec, sbx_exec_result *result) {
   result->background_killed = exec->ended && status->background_killed;
   result->background_running = exec->ended && status->background_running;
   result->output_lost = status->output_lost;
+  result->oom_killed = exec->ended && status->oom_killed && !exec->timed_out && !exec->cancelled;
   result->duration_ms = exec->duration_ms;
   if (exec->timed_out) {
     result->outcome = SBX_TIMED_OUT;

@@ -275,9 +275,9 @@ static void gather(void *arg, sbx_slice bytes) {
   sbx_buf_append_slice(arg, bytes);
 }
 
-static void feed(sbx__e2b_trailer *t, sbx_slice bytes) {
+static void feed(sbx_runner_trailer *t, sbx_slice bytes) {
   sbx_slice copy = tight_copy(bytes);
-  sbx__e2b_trailer_feed(t, copy);
+  sbx_runner_trailer_feed(t, copy);
   tight_free(copy);
 }
 
@@ -286,11 +286,11 @@ static void check_line(sbx_slice text, sbx_slice clean, int code) {
     for (size_t second = first; second <= text.len; second++) {
       sbx_buf out;
       sbx_buf_init(&out, 4096);
-      sbx__e2b_trailer t = {.token = TOKEN, .fn = gather, .arg = &out};
+      sbx_runner_trailer t = {.token = TOKEN, .fn = gather, .arg = &out};
       feed(&t, sbx_slice_of(text.ptr, first));
       feed(&t, sbx_slice_of(text.ptr + first, second - first));
       feed(&t, sbx_slice_skip(text, second));
-      sbx__e2b_trailer_end(&t);
+      sbx_runner_trailer_end(&t);
       assert_slice(sbx_buf_slice(&out), clean);
       assert_int_equal(t.found, code >= 0);
       assert_int_equal(t.exit_code, code >= 0 ? code : 0);

@@ -2,13 +2,13 @@
  * the rest handed on as it was. The first byte of the input sets the size of the pieces; a byte
  * 0xff stands for the token, which is not to be guessed. */
 #include "fuzz.h"
-#include "providers/e2b/command.h"
+#include "providers/remote/runner/trailer.h"
 
 #include <string.h>
 
 enum { RS = 0x1e, DIGITS = 3 };
 
-static char token[SBX__E2B_TOKEN_LEN + 1];
+static char token[SBX_RUNNER_TOKEN + 1];
 
 static void gather(void *arg, sbx_slice bytes) {
   MUST(bytes.len > 0 && sbx_buf_append_slice(arg, bytes) == SBX_OK);
@@ -16,8 +16,8 @@ static void gather(void *arg, sbx_slice bytes) {
 
 /* Length of a whole line at the start of `s`, else 0. */
 static size_t line_at(sbx_slice s, int *code) {
-  size_t at = SBX__E2B_TOKEN_LEN + 2, digits = 0;
-  if (s.len < at || s.ptr[0] != RS || memcmp(s.ptr + 1, token, SBX__E2B_TOKEN_LEN) != 0 ||
+  size_t at = SBX_RUNNER_TOKEN + 2, digits = 0;
+  if (s.len < at || s.ptr[0] != RS || memcmp(s.ptr + 1, token, SBX_RUNNER_TOKEN) != 0 ||
       s.ptr[at - 1] != ' ')
     return 0;
   for (*code = 0; at < s.len && s.ptr[at] >= '0' && s.ptr[at] <= '9'; at++, digits++)
@@ -53,17 +53,17 @@ int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size) {
   int code = 0;
   if (size == 0)
     return 0;
-  memset(token, 'a', SBX__E2B_TOKEN_LEN);
+  memset(token, 'a', SBX_RUNNER_TOKEN);
   sbx_buf_init(&stream, SIZE_MAX);
   sbx_buf_init(&expected, SIZE_MAX);
   sbx_buf_init(&got, SIZE_MAX);
   expand(sbx_slice_of((const char *)data + 1, size - 1), &stream);
   sbx_slice in = sbx_buf_slice(&stream);
   bool found = expect(in, &expected, &code);
-  sbx__e2b_trailer trailer = {.token = token, .fn = gather, .arg = &got};
+  sbx_runner_trailer trailer = {.token = token, .fn = gather, .arg = &got};
   while (in.len > 0)
-    sbx__e2b_trailer_feed(&trailer, fuzz_take(&in, (size_t)data[0] % 48 + 1));
-  sbx__e2b_trailer_end(&trailer);
+    sbx_runner_trailer_feed(&trailer, fuzz_take(&in, (size_t)data[0] % 48 + 1));
+  sbx_runner_trailer_end(&trailer);
   MUST(trailer.found == found && (!found || trailer.exit_code == code));
   MUST(sbx_slice_eq(sbx_buf_slice(&got), sbx_buf_slice(&expected)));
   sbx_buf_deinit(&stream);

@@ -1,4 +1,4 @@
-/* command.c - the request that starts a command, and the line that says that it has ended.
+/* command.c - the request that starts a command.
  *
  * A command does not run as the service's own child but under one of the runner's programs, which
  * is always the same; what differs comes to it as arguments. When the command has ended, it writes
@@ -10,82 +10,15 @@
 #include "providers/e2b/command.h"
 
 #include "core/alloc.h"
-#include "core/enc.h"
 #include "core/err.h"
 #include "providers/e2b/session.h"
+#include "providers/remote/runner/args.h"
 #include "providers/remote/runner/text.h"
 
 #include <stdio.h>
 #include <string.h>
 
-#define MARK "CLOUDSANDBOX_CALL"
-
-enum {
-  MAX_ARGUMENT = 100 * 1024,     /* the kernel refuses one of 128 KiB */
-  MAX_VARIABLE = 128 * 1024 - 8, /* with its name; the program holds it under a longer one, too */
-  MAX_REQUEST = 64 * 1024 * 1024
-};
-
-/* ---- the line ------------------------------------------------------------------------------- */
-
-enum { RS = 0x1e, DIGITS_AT = SBX__E2B_TOKEN_LEN + 2 };
-
-static void hand_on(sbx__e2b_trailer *t, sbx_slice bytes) {
-  if (bytes.len > 0)
-    t->fn(t->arg, bytes);
-}
-
-static void let_go(sbx__e2b_trailer *t) {
-  size_t len = t->held_len;
-  t->held_len = 0;
-  hand_on(t, sbx_slice_of(t->held, len));
-}
-
-/* Whether `c` can stand next in the line. */
-static bool fits(const sbx__e2b_trailer *t, char c) {
-  size_t at = t->held_len;
-  if (at == 0)
-    return c == RS;
-  if (at <= SBX__E2B_TOKEN_LEN)
-    return c == t->token[at - 1];
-  if (at < DIGITS_AT)
-    return c == ' ';
-  return (sbx_is_digit(c) && at < DIGITS_AT + 3) || (c == '\n' && at > DIGITS_AT);
-}
-
-static void take(sbx__e2b_trailer *t, char c) {
-  if (c != '\n') {
-    t->held[t->held_len++] = c;
-    return;
-  }
-  for (size_t i = DIGITS_AT; i < t->held_len; i++)
-    t->exit_code = t->exit_code * 10 + (t->held[i] - '0');
-  t->held_len = 0;
-  t->found = true;
-}
-
-void sbx__e2b_trailer_feed(sbx__e2b_trailer *t, sbx_slice bytes) {
-  while (bytes.len > 0 && !t->found) {
-    if (t->held_len == 0) {
-      size_t plain = sbx_slice_find(bytes, RS);
-      hand_on(t, sbx_slice_of(bytes.ptr, plain));
-      bytes = sbx_slice_skip(bytes, plain);
-      if (bytes.len == 0)
-        return;
-    }
-    if (!fits(t, bytes.ptr[0])) {
-      let_go(t);
-      continue;
-    }
-    take(t, bytes.ptr[0]);
-    bytes = sbx_slice_skip(bytes, 1);
-  }
-  hand_on(t, bytes);
-}
-
-void sbx__e2b_trailer_end(sbx__e2b_trailer *t) {
-  let_go(t);
-}
+enum { MAX_REQUEST = 64 * 1024 * 1024 };
 
 /* ---- the request ---------------------------------------------------------------------------- */
 
@@ -134,40 +67,8 @@ static void choose_uploads(sbx__e2b_command *command, const sbx_exec_spec *spec,
   const char *prefix = spec->kind == SBX_EXEC_SHELL ? "exec 9<&-; " : "";
   if (spec->stdin_bytes.len > 0)
     set_upload(&command->uploads[0], token, "in", "", spec->stdin_bytes);
-  if (spec->kind != SBX_EXEC_ARGV && spec->text.len > MAX_ARGUMENT)
+  if (sbx_runner_args_is_long(spec))
     set_upload(&command->uploads[1], token, "text", prefix, spec->text);
-}
-
-static void put_text(sbx_json_out *out, const sbx_exec_spec *spec) {
-  sbx_json_put_string(out, spec->text.len > MAX_ARGUMENT ? sbx_slice_str("") : spec->text);
-}
-
-static void put_program(sbx_json_out *out, const sbx_exec_spec *spec) {
-  switch (spec->kind) {
-  case SBX_EXEC_SHELL:
-    put_str(out, "shell");
-    sbx_json_put_string(out, spec->shell);
-    put_text(out, spec);
-    break;
-  case SBX_EXEC_CODE:
-    put_str(out, spec->language == SBX_LANG_PYTHON ? "python" : "node");
-    put_text(out, spec);
-    break;
-  case SBX_EXEC_ARGV:
-    put_str(out, "argv");
-    for (size_t i = 0; i < spec->argc; i++)
-      sbx_json_put_string(out, spec->argv[i]);
-    break;
-  }
-}
-
-/* Whether one of the variables behind number `i` has the same name. */
-static bool is_set_again(const sbx_exec_spec *spec, size_t i) {
-  sbx_slice name = spec->env[i].name;
-  bool again = sbx_slice_eq_str(name, MARK);
-  for (size_t k = i + 1; k < spec->env_count; k++)
-    again = again || sbx_slice_eq(name, spec->env[k].name);
-  return again;
 }
 
 static void add_name(sbx_buf *names, sbx_slice name) {
@@ -188,7 +89,7 @@ static void put_names(sbx_json_out *out, const sbx_exec_spec *spec, const char *
   sbx_buf names;
   sbx_buf_init(&names, MAX_REQUEST);
   for (size_t i = 0; spec->kind == SBX_EXEC_SHELL && i < spec->env_count; i++) {
-    if (!is_set_again(spec, i))
+    if (!sbx_runner_args_is_set_again(spec, i))
       add_name(&names, spec->env[i].name);
   }
   while (spec->kind == SBX_EXEC_SHELL && rest.len > 0) {
@@ -207,12 +108,12 @@ static void put_env(sbx_json_out *out, const sbx_exec_spec *spec, const char *to
   put_name(out, "envs");
   sbx_json_begin_object(out);
   for (size_t i = 0; i < spec->env_count; i++) {
-    if (is_set_again(spec, i))
+    if (sbx_runner_args_is_set_again(spec, i))
       continue;
     sbx_json_put_name(out, spec->env[i].name);
     sbx_json_put_string(out, spec->env[i].value);
   }
-  put_name(out, MARK);
+  put_name(out, SBX_RUNNER_MARK);
   put_str(out, token);
   sbx_json_end_object(out);
 }
@@ -228,36 +129,12 @@ static void put_cwd(sbx_json_out *out, sbx_slice cwd) {
   sbx_buf_deinit(&path);
 }
 
-/* The request is JSON: what is not UTF-8 would come out as something else. */
-static bool is_text(const sbx_exec_spec *spec) {
-  bool ok = sbx_utf8_valid(spec->cwd) &&
-            (spec->kind != SBX_EXEC_SHELL || sbx_utf8_valid(spec->text)) &&
-            (spec->kind != SBX_EXEC_CODE || sbx_utf8_valid(spec->text));
-  for (size_t i = 0; ok && i < spec->argc; i++)
-    ok = sbx_utf8_valid(spec->argv[i]);
-  for (size_t i = 0; ok && i < spec->env_count; i++)
-    ok = sbx_utf8_valid(spec->env[i].value);
-  return ok;
-}
-
 static int check(const sbx_exec_spec *spec, sbx_err *err) {
   if (spec->context.len > 0)
     return sbx_err_set(err, SBX_EUNSUPPORTED,
                        "this sandbox has no interpreter, so there are no contexts; use a template "
                        "whose name begins with \"code-interpreter\", or say interpreter: true");
-  if (!is_text(spec))
-    return sbx_err_set(err, SBX_EINVAL,
-                       "a command, its arguments, its directory and its variables must be UTF-8; "
-                       "pass other bytes through stdin or a file");
-  for (size_t i = 0; i < spec->env_count; i++) {
-    if (spec->env[i].name.len + spec->env[i].value.len <= MAX_VARIABLE)
-      continue;
-    sbx_err_set(err, SBX_ETOOBIG, "the variable ");
-    sbx_err_append_remote(err, spec->env[i].name);
-    sbx_err_append(err, " is longer than a process can be given (128 KiB); pass it in a file");
-    return SBX_ETOOBIG;
-  }
-  return SBX_OK;
+  return sbx_runner_args_check(spec, err);
 }
 
 int sbx__e2b_command_make(sbx__e2b_command *command, const sbx_exec_spec *spec,
@@ -273,7 +150,7 @@ int sbx__e2b_command_make(sbx__e2b_command *command, const sbx_exec_spec *spec,
   put_str(&out, command->uploads[0].path);
   put_str(&out, command->uploads[1].path);
   put_names(&out, spec, config->env_names);
-  put_program(&out, spec);
+  sbx_runner_args_put(&out, spec);
   sbx_json_end_array(&out);
   put_env(&out, spec, token);
   put_cwd(&out, spec->cwd);
@@ -304,8 +181,8 @@ void sbx__e2b_command_free(sbx__e2b_command *command) {
 
 int sbx__e2b_command_killer(sbx_buf *request, const char *token, int64_t pid) {
   sbx_json_out out;
-  char mark[sizeof MARK + 1 + SBX__E2B_TOKEN_LEN], root[32] = "";
-  snprintf(mark, sizeof mark, MARK "=%s", token);
+  char mark[sizeof SBX_RUNNER_MARK + 1 + SBX__E2B_TOKEN_LEN], root[32] = "";
+  snprintf(mark, sizeof mark, SBX_RUNNER_MARK "=%s", token);
   if (pid > 0)
     snprintf(root, sizeof root, "%lld:", (long long)pid);
   begin(&out, request, SBX_RUNNER_KILL);

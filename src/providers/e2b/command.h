@@ -5,25 +5,6 @@
 #include "providers/e2b/config.h"
 #include "providers/e2b/files.h"
 
-/* What the trailer tells when the command was not started: there is no such shell. */
-enum { SBX__E2B_NO_SHELL = 999 };
-
-/* Finds, at any split, the line by which our wrapper says that the command has ended, and takes it
- * out of the stream: RS, the token, a blank, the exit code, LF. */
-typedef struct sbx__e2b_trailer {
-  const char *token;
-  char held[SBX__E2B_TOKEN_LEN + 8]; /* what may be the beginning of the line */
-  size_t held_len;
-  bool found;
-  int exit_code;
-  void (*fn)(void *arg, sbx_slice bytes); /* gets all that is not the line */
-  void *arg;
-} sbx__e2b_trailer;
-
-void sbx__e2b_trailer_feed(sbx__e2b_trailer *trailer, sbx_slice bytes);
-/* The stream has ended: what was held is no line. */
-void sbx__e2b_trailer_end(sbx__e2b_trailer *trailer);
-
 /* A command as it goes over the wire: files to upload first, then the start request. The slices are
  * borrowed from the spec. */
 typedef struct sbx__e2b_command {

@@ -24,6 +24,7 @@
 #include "providers/e2b/process.h"
 #include "providers/e2b/session.h"
 #include "providers/e2b/wire.h"
+#include "providers/remote/runner/trailer.h"
 
 #include <stdio.h>
 #include <string.h>
@@ -157,7 +158,7 @@ typedef struct kill_op kill_op;
 typedef struct stream_end {
   exec_op *exec;
   sbx_stream stream;
-  sbx__e2b_trailer trailer;
+  sbx_runner_trailer trailer;
 } stream_end;
 
 /* The kill of an exec. */
@@ -259,7 +260,7 @@ static void end_tree(exec_op *x, const sbx__e2b_end *end) {
 
 /* The wrapper has told that it started nothing. */
 static bool has_no_shell(const exec_op *x) {
-  return x->streams[0].trailer.found && x->streams[0].trailer.exit_code == SBX__E2B_NO_SHELL;
+  return x->streams[0].trailer.found && x->streams[0].trailer.exit_code == SBX_RUNNER_NO_SHELL;
 }
 
 static void fail_without_shell(exec_op *x) {
@@ -317,8 +318,8 @@ static void on_process_done(sbx_op *op, void *arg) {
   x->steps.request = NULL;
   x->running = false;
   x->status->started = end->may_have_run;
-  sbx__e2b_trailer_end(&x->streams[0].trailer);
-  sbx__e2b_trailer_end(&x->streams[1].trailer);
+  sbx_runner_trailer_end(&x->streams[0].trailer);
+  sbx_runner_trailer_end(&x->streams[1].trailer);
   x->status->limit_kept = ended_by_limit(x, end) && !x->status->tree_gone;
   if (x->status->limit_kept) {
     end_tree(x, end);
@@ -344,7 +345,7 @@ static void on_clean_bytes(void *arg, sbx_slice bytes) {
 
 static void on_output(void *arg, sbx_stream stream, sbx_slice bytes) {
   exec_op *x = arg;
-  sbx__e2b_trailer_feed(&x->streams[stream].trailer, bytes);
+  sbx_runner_trailer_feed(&x->streams[stream].trailer, bytes);
   if (both_lines_came(x) && !x->drain.armed && !x->steps.op.finished)
     sbx_timer_start(&x->drain, DRAIN_MS);
 }
@@ -352,8 +353,8 @@ static void on_output(void *arg, sbx_stream stream, sbx_slice bytes) {
 static void on_gap(void *arg) {
   exec_op *x = arg;
   x->status->output_lost = x->status->output_lost || !both_lines_came(x);
-  sbx__e2b_trailer_end(&x->streams[0].trailer);
-  sbx__e2b_trailer_end(&x->streams[1].trailer);
+  sbx_runner_trailer_end(&x->streams[0].trailer);
+  sbx_runner_trailer_end(&x->streams[1].trailer);
 }
 
 static void on_drain(sbx_timer *timer) {

@@ -131,19 +131,24 @@ static sbx_http_environment read_environment(const sbx_json *v) {
   };
 }
 
+int sbx_remote_http_options(sbx_http_options *http, const sbx_json *options, sbx_err *err) {
+  const sbx_json *ca = sbx_json_get(options, "ca");
+  http->environment = read_environment(sbx_json_get(options, "environment"));
+  if (ca != NULL && (!sbx_json_string(ca, &http->ca_pem) || http->ca_pem.len == 0))
+    return sbx_err_set(err, SBX_EINVAL, "ca must be one or more certificates in PEM");
+  return SBX_OK;
+}
+
 int sbx_remote_client(sbx_http_client **out, sbx_loop *loop, const sbx_json *options,
                       sbx_http_version version, sbx_err *err) {
   const sbx_json *proxy = sbx_json_get(options, "proxy");
-  const sbx_json *ca = sbx_json_get(options, "ca");
-  sbx_http_options http = {
-      .version = version,
-      .environment = read_environment(sbx_json_get(options, "environment")),
-  };
+  sbx_http_options http = {.version = version};
   if (proxy != NULL && !sbx_json_string(proxy, &http.proxy))
     return sbx_err_set(err, SBX_EINVAL, "proxy must be a URL, or \"\" for none");
   http.no_proxy = proxy != NULL && http.proxy.len == 0;
-  if (ca != NULL && (!sbx_json_string(ca, &http.ca_pem) || http.ca_pem.len == 0))
-    return sbx_err_set(err, SBX_EINVAL, "ca must be one or more certificates in PEM");
+  int rc = sbx_remote_http_options(&http, options, err);
+  if (rc != SBX_OK)
+    return rc;
   return loop != NULL ? sbx_http_client_get(out, loop, &http, err)
                       : sbx_http_client_new(out, &http, err);
 }

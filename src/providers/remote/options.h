@@ -23,6 +23,8 @@ int sbx_remote_map(const sbx_json **out, const sbx_json *options, const char *na
 /* Begins an object with the members of such a map (NULL: none). */
 void sbx_remote_begin_map(sbx_json_out *out, const sbx_json *map);
 
+/* The member "ca", and what the environment says, into `http`, borrowed from `options`. */
+int sbx_remote_http_options(sbx_http_options *http, const sbx_json *options, sbx_err *err);
 /* The members "proxy" (URL; "" for none, whatever the environment says) and "ca" (certificates in
  * PEM, trusted in place of the system's), and the client that they make, which is shared with
  * others of the loop. A NULL loop shares nothing. */

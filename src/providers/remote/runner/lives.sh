@@ -11,7 +11,7 @@ tree_lives() {
   # shellcheck disable=SC2086
   if [ "$_cs_v" ] && grep -qszF "$1" $_cs_v; then return 0; fi
   kill -s 0 -- "-${2%%:*}" || return 1
-  _cs_mark=$1 _cs_root=$2 _cs_stop='' _cs_seen=' '
+  _cs_mark=$1 _cs_root=$2 _cs_spare='' _cs_stop='' _cs_seen=' '
   find_root
   pass 0
   [ $_cs_new ]

@@ -8,6 +8,7 @@
 #define PROGRAMS(X)                                                                                \
   X(SBX_RUNNER_LAUNCH, launch)                                                                     \
   X(SBX_RUNNER_WRAP, wrap)                                                                         \
+  X(SBX_RUNNER_BOUND, bound)                                                                       \
   X(SBX_RUNNER_KILL, kill)                                                                         \
   X(SBX_RUNNER_RUN, run)                                                                           \
   X(SBX_RUNNER_ASK, ask)                                                                           \
@@ -17,7 +18,10 @@
   X(SBX_RUNNER_STORE, store)                                                                       \
   X(SBX_RUNNER_LIST, list)                                                                         \
   X(SBX_RUNNER_GET, get)                                                                           \
-  X(SBX_RUNNER_PUT, put)
+  X(SBX_RUNNER_PUT, put)                                                                           \
+  X(SBX_RUNNER_LOAD, load)                                                                         \
+  X(SBX_RUNNER_SAVE, save)                                                                         \
+  X(SBX_RUNNER_LIVE, live)
 
 sbx_slice sbx_runner_text(sbx_runner_program program) {
   static const sbx_slice texts[] = {

@@ -7,6 +7,7 @@
 typedef enum sbx_runner_program {
   SBX_RUNNER_LAUNCH, /* no program, but the function `launch`, for wrappers of a provider's own */
   SBX_RUNNER_WRAP,   /* runs a command, for wires that stream its outputs */
+  SBX_RUNNER_BOUND,  /* the same for wires that keep no limit */
   SBX_RUNNER_KILL,   /* ends a process tree; its exit code says whether nothing is left */
   SBX_RUNNER_RUN,
   SBX_RUNNER_ASK,
@@ -17,6 +18,9 @@ typedef enum sbx_runner_program {
   SBX_RUNNER_LIST,
   SBX_RUNNER_GET,
   SBX_RUNNER_PUT,
+  SBX_RUNNER_LOAD, /* reads a file, for wires with streams of their own */
+  SBX_RUNNER_SAVE, /* writes one */
+  SBX_RUNNER_LIVE, /* the first process of a container: ends with its lifetime */
 } sbx_runner_program;
 
 /* As it is given to `sh -c`. What each takes as its arguments stands at the top of its file. Text

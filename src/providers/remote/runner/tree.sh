@@ -1,6 +1,6 @@
 # shellcheck shell=sh
-# end_tree MARK ROOT: ends every process of a command, and says whether none was left: 0 nothing, 1
-# something lives, 2 there is no way to look.
+# end_tree MARK ROOT SPARE: ends every process of a command, and says whether none was left: 0 nothing, 1
+# something lives, 2 there is no way to look. Those with a number in SPARE do not count.
 #
 # MARK is NAME=VALUE, a variable that the command was given. ROOT is "PID:START" of its first process, or
 # "PID:", or nothing. To the command belong the processes with the mark in their environment, those
@@ -43,6 +43,7 @@ pass() {
   for _cs_f in /proc/[0-9]*/stat; do
     _cs_p=${_cs_f#/proc/} _cs_p=${_cs_p%/stat}
     [ "$_cs_p" -ge "$1" ] || continue
+    case $_cs_spare in *" $_cs_p "*) continue ;; esac
     _cs_l=
     while IFS= read -r _cs_v || [ "$_cs_v" ]; do _cs_l="$_cs_l $_cs_v"; done <"$_cs_f"
     # shellcheck disable=SC2086
@@ -75,7 +76,10 @@ find_root() {
   # shellcheck disable=SC2086
   set -- ${_cs_l##*)}
   case ${_cs_root#*:} in '' | "${20}") ;; *) [ ! "${20}" ] || return ;; esac
-  [ ! "${20}" ] || [ ! "$_cs_stop" ] || kill -s STOP "$_cs_p"
+  case $_cs_spare in
+  *" $_cs_p "*) ;;
+  *) [ ! "${20}" ] || [ ! "$_cs_stop" ] || kill -s STOP "$_cs_p" ;;
+  esac
   _cs_since=${20:-${_cs_root#*:}} _cs_since=${_cs_since:-0}
   _cs_first=" $_cs_p:"
 }
@@ -89,7 +93,7 @@ kill_tree() {
 
 end_tree() {
   [ -r /proc/self/stat ] || return 2
-  _cs_mark=$1 _cs_root=$2 _cs_stop=1 _cs_seen=' ' _cs_n=0 _cs_new=1
+  _cs_mark=$1 _cs_root=$2 _cs_spare=" $3 " _cs_stop=1 _cs_seen=' ' _cs_n=0 _cs_new=1
   find_root
   # Most have higher numbers than the first one, which saves a look at all others.
   while [ "${_cs_root%%:*}" ] && [ $_cs_new ] && [ $_cs_n -lt 200 ]; do

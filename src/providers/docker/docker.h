@@ -1,0 +1,45 @@
+/* docker.h - what the files of the docker provider do for each other.
+ *
+ *   provider.c  the provider's table
+ *   open.c      agrees on a version; pulls, creates and starts, or attaches
+ *   close.c     delete, also what a lost create may have made
+ *   probe.c     alive or gone
+ *   exec.c      a command, and the kill of its tree
+ *   files.c     put and get; list
+ *   line.c      a process as the runner's wire
+ *   process.c   one process in a container
+ *   pull.c      fetches an image
+ *   wire.c      requests to the engine, and what its refusals mean
+ *   config.c, mounts.c    options
+ *
+ * Each includes what stands below it only. */
+#ifndef SBX_DOCKER_H
+#define SBX_DOCKER_H
+
+#include "providers/docker/wire.h"
+
+/* ---- life ----------------------------------------------------------------------------------- */
+
+sbx_op *sbx__docker_open(sbx_session *session, sbx_op_done done, void *arg);
+sbx_op *sbx__docker_close(sbx_session *session, sbx_op_done done, void *arg);
+sbx_op *sbx__docker_probe(sbx_session *session, sbx_liveness *out, sbx_op_done done, void *arg);
+
+/* Fetches the image of the options; the engine's progress is read, and so are its errors. */
+sbx_op *sbx__docker_pull_image(sbx_session *session, sbx_op_done done, void *arg);
+
+/* ---- commands ------------------------------------------------------------------------------- */
+
+sbx_op *sbx__docker_exec(sbx_session *session, const sbx_exec_spec *spec, sbx_output *out,
+                         sbx_exec_status *status, sbx_op_done done, void *arg);
+sbx_op *sbx__docker_kill(sbx_session *session, sbx_op *exec, sbx_op_done done, void *arg);
+
+/* ---- files ---------------------------------------------------------------------------------- */
+
+sbx_op *sbx__docker_put(sbx_session *session, sbx_slice path, sbx_slice bytes, sbx_op_done done,
+                        void *arg);
+sbx_op *sbx__docker_get(sbx_session *session, sbx_slice path, sbx_buf *out, sbx_op_done done,
+                        void *arg);
+sbx_op *sbx__docker_list(sbx_session *session, size_t max_entries, sbx_listing *out,
+                         sbx_op_done done, void *arg);
+
+#endif

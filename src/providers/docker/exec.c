@@ -1,0 +1,528 @@
+/* exec.c - one command: what has to be there first, its process, the end of its tree.
+ *
+ *   long text, and input over TLS, into files --> process --> finish
+ *                                                    \--> kill of the tree --> finish
+ *
+ * The program that runs a command keeps its limit, and says in both outputs when it has ended and
+ * how: then the engine need not be asked, and what was left in the background, which keeps the
+ * streams open, is waited for no longer than a moment. It goes on, and the engine reads and drops
+ * what it prints.
+ *
+ * The engine has no way to end a process. So a tree is ended by a second one, which finds it by its
+ * mark and by parentage. It runs as the same user: root has no more rights here, as long as it has
+ * no capabilities, and they are not given to a program that the image has brought.
+ *
+ * Invariants: the process is started at most once. A kill succeeds only when nothing marked was
+ * left when it was looked for. */
+#include "core/alloc.h"
+#include "core/err.h"
+#include "core/rand.h"
+#include "providers/docker/docker.h"
+#include "providers/docker/files.h"
+#include "providers/docker/process.h"
+#include "providers/remote/runner/args.h"
+#include "providers/remote/runner/trailer.h"
+
+#include <stdio.h>
+#include <string.h>
+
+enum {
+  DRAIN_MS = 300, /* for what a stream still holds when the command has ended */
+  KILLER_MS = 4500,
+  KILL_AGAIN_MS = 200,
+  NAME_SHOWN = 80,
+  MOST_INPUT = 1 << 30,
+};
+
+typedef struct exec_op exec_op;
+typedef struct kill_op kill_op;
+
+/* One of the two streams, on its way to the output. */
+typedef struct stream_end {
+  exec_op *exec;
+  sbx_stream stream;
+  sbx_runner_trailer trailer;
+} stream_end;
+
+struct exec_op {
+  sbx_steps steps; /* it waits for the process, or for the kill */
+  char token[SBX_RUNNER_TOKEN + 1];
+  sbx_buf request;
+  sbx_buf input; /* its standard input; over TLS it becomes a file first */
+  sbx_buf text;  /* what is too long for an argument; the same */
+  sbx_op *saves[2];
+  char paths[2][64]; /* of the two files; "": none */
+  char shell[NAME_SHOWN];
+  char dir[NAME_SHOWN];
+  sbx_output *out;
+  sbx_exec_status *status;
+  stream_end streams[2]; /* by sbx_stream */
+  sbx_timer drain;
+  bool end_background;
+  bool has_background; /* something was seen to hold the streams after the command's end */
+  bool running;        /* it waits for the process */
+  bool heard;          /* something came of the process */
+  bool killed;         /* somebody kills the tree already */
+  sbx_err failure;     /* it failed so, and its tree has to be ended first */
+  kill_op *killer;     /* it kills this op's tree, and is told when this has ended */
+};
+
+/* The kill of an exec. */
+struct kill_op {
+  sbx_steps steps;
+  exec_op *exec; /* NULL when it has ended */
+};
+
+/* ---- the end of a tree ---------------------------------------------------------------------- */
+
+typedef struct tree_op {
+  sbx_steps steps;
+} tree_op;
+
+static void on_killer(sbx_op *op, void *arg) {
+  tree_op *t = arg;
+  const sbx__docker_end *end = sbx__docker_process_end(op);
+  sbx_err err = op->err;
+  t->steps.request = NULL;
+  if (err.code == SBX_OK && end->exit_code != 0 &&
+      !sbx__docker_has_no_shell(t->steps.session, end, &err))
+    sbx_err_set(&err, SBX_EPROVIDER,
+                "docker: kill: some processes of the command could not be ended");
+  sbx_steps_finish(&t->steps, err.code != SBX_OK ? &err : NULL);
+}
+
+/* Success: no process of the command marked with `token` is left. */
+static sbx_op *kill_tree(sbx_session *session, const char *token, sbx_op_done done, void *arg) {
+  char mark[sizeof SBX_RUNNER_MARK + 1 + SBX_RUNNER_TOKEN];
+  sbx_json_out json;
+  sbx_buf request;
+  tree_op *t = sbx_steps_new(sizeof *t, session, session->config->loop, done, arg);
+  if (t == NULL)
+    return NULL;
+  snprintf(mark, sizeof mark, SBX_RUNNER_MARK "=%s", token);
+  sbx__docker_process_begin(&json, &request, session, sbx_runner_text(SBX_RUNNER_KILL), NULL,
+                            false);
+  sbx_json_put_string(&json, sbx_slice_str(mark));
+  sbx_json_put_string(&json, sbx_slice_str(""));
+  sbx__docker_process_end_request(&json);
+  const sbx__docker_process_spec spec = {.request = &request};
+  sbx_op *process = sbx__docker_process(session, &spec, on_killer, t);
+  if (process != NULL)
+    sbx_op_set_deadline(process, KILLER_MS);
+  sbx_steps_wait_for(&t->steps, process);
+  sbx_buf_deinit(&request);
+  return &t->steps.op;
+}
+
+/* ---- the end -------------------------------------------------------------------------------- */
+
+static void let_go(sbx_steps *steps) {
+  exec_op *x = (exec_op *)(void *)steps;
+  sbx_timer_stop(&x->drain);
+  if (x->killer != NULL)
+    x->killer->exec = NULL;
+  x->killer = NULL;
+  for (size_t i = 0; i < 2; i++)
+    sbx_op_drop(&x->saves[i], SBX_ECANCELED);
+}
+
+static void on_ending(sbx_steps *steps, int reason) {
+  exec_op *x = (exec_op *)(void *)steps;
+  if (!x->running)
+    return;
+  sbx_op *running = steps->request;
+  sbx_op_drop(&steps->request, reason);
+  x->status->started = sbx__docker_process_end(running)->may_have_run;
+}
+
+static void release(sbx_steps *steps) {
+  exec_op *x = (exec_op *)(void *)steps;
+  if (x->request.ptr != NULL)
+    sbx_wipe(x->request.ptr, x->request.len); /* variables may be secrets */
+  sbx_buf_deinit(&x->request);
+  sbx_buf_deinit(&x->input);
+  sbx_buf_deinit(&x->text);
+}
+
+/* ---- how it ended --------------------------------------------------------------------------- */
+
+static bool both_lines_came(const exec_op *x) {
+  return x->streams[0].trailer.found && x->streams[1].trailer.found;
+}
+
+static void on_tree_killed(sbx_op *op, void *arg) {
+  exec_op *x = arg;
+  x->steps.request = NULL;
+  x->status->tree_gone = op->err.code == SBX_OK;
+  if (x->failure.code != SBX_OK)
+    sbx_err_append(&x->failure, x->status->tree_gone ? "; what it had started was ended"
+                                                     : "; it was not seen to end");
+  sbx_steps_finish(&x->steps, x->failure.code != SBX_OK ? &x->failure : NULL);
+}
+
+static void end_tree(exec_op *x) {
+  x->killed = true;
+  sbx_steps_wait_for(&x->steps, kill_tree(x->steps.session, x->token, on_tree_killed, x));
+}
+
+/* The program has started nothing. True: so it was. */
+static bool fail_unstarted(exec_op *x, int code) {
+  sbx_err err;
+  if (code != SBX_RUNNER_NO_SHELL && code != SBX_RUNNER_NO_DIRECTORY)
+    return false;
+  x->status->started = false;
+  if (code == SBX_RUNNER_NO_SHELL) {
+    sbx_err_set(&err, SBX_EINVAL, "docker: command: the container has no shell ");
+    sbx_err_append_remote(&err, sbx_slice_str(x->shell));
+    sbx_err_append(&err, "; leave `shell` out, or name one that is there");
+  } else {
+    sbx_err_set(&err, SBX_EINVAL, "docker: command: the working directory ");
+    sbx_err_append_remote(&err, sbx_slice_str(x->dir));
+    sbx_err_append(&err, " cannot be entered" SBX__CWD_ADVICE);
+  }
+  err.provider = "docker";
+  sbx_steps_finish(&x->steps, &err);
+  return true;
+}
+
+static void take_signal(sbx_exec_status *status, int number) {
+  status->outcome = SBX_SIGNALLED;
+  status->signal_number = number;
+  status->signal_name = number == 9 ? "SIGKILL" : NULL;
+}
+
+/* The system's count of what it has killed for want of memory has grown. */
+static void take_memory_kills(exec_op *x, int64_t count) {
+  sbx_session *session = x->steps.session;
+  x->status->oom_killed = count > session->memory_kills;
+  if (count > session->memory_kills)
+    session->memory_kills = count;
+}
+
+static void finish_ended(exec_op *x) {
+  x->status->background_killed = x->end_background && x->has_background;
+  x->status->background_running = !x->end_background && x->has_background && !x->killed;
+  if (x->end_background && x->has_background && !x->killed)
+    end_tree(x);
+  else
+    sbx_steps_finish(&x->steps, NULL);
+}
+
+/* By the lines. */
+static void take_lines(exec_op *x) {
+  const sbx_runner_trailer *said = &x->streams[0].trailer;
+  sbx_exec_status *status = x->status;
+  if (fail_unstarted(x, said->exit_code))
+    return;
+  status->limit_kept =
+      said->exit_code == SBX_RUNNER_LIMIT_GONE || said->exit_code == SBX_RUNNER_LIMIT;
+  if (status->limit_kept) {
+    status->tree_gone = said->exit_code == SBX_RUNNER_LIMIT_GONE;
+    take_signal(status, 9);
+    x->has_background = false;
+  } else {
+    status->exit_code = said->exit_code;
+    take_memory_kills(x, said->number);
+  }
+  finish_ended(x);
+}
+
+/* Killed before it was started, or with all that could have told. */
+static void take_kill(exec_op *x) {
+  take_signal(x->status, 9);
+  sbx_steps_finish(&x->steps, NULL);
+}
+
+/* Without the lines: the program itself was ended, or could not run. */
+static void take_exit(exec_op *x, const sbx__docker_end *end) {
+  sbx_err err;
+  if (sbx__docker_has_no_shell(x->steps.session, end, &err)) {
+    x->status->started = false;
+    sbx_steps_finish(&x->steps, &err);
+    return;
+  }
+  if (end->exit_code > 128 && end->exit_code < 160)
+    take_signal(x->status, end->exit_code - 128);
+  x->status->exit_code = end->exit_code;
+  finish_ended(x);
+}
+
+/* Whether something runs that nobody would end. In a container that is gone or paused nothing does.
+ */
+static bool is_left_alone(const exec_op *x, const sbx_err *err) {
+  return x->status->started && !x->killed && err->code != SBX_ELOST && err->code != SBX_ECONFLICT;
+}
+
+static void on_process_done(sbx_op *op, void *arg) {
+  exec_op *x = arg;
+  const sbx__docker_end *end = sbx__docker_process_end(op);
+  x->steps.request = NULL;
+  x->running = false;
+  x->status->started = end->may_have_run;
+  sbx_runner_trailer_end(&x->streams[0].trailer);
+  sbx_runner_trailer_end(&x->streams[1].trailer);
+  if (both_lines_came(x)) {
+    take_lines(x);
+  } else if (x->status->tree_gone) {
+    take_kill(x);
+  } else if (op->err.code == SBX_OK && end->exited) {
+    take_exit(x, end);
+  } else if (is_left_alone(x, &op->err)) {
+    sbx_err_copy(&x->failure, &op->err);
+    end_tree(x);
+  } else {
+    sbx_steps_finish(&x->steps, &op->err);
+  }
+}
+
+/* ---- output --------------------------------------------------------------------------------- */
+
+static void on_clean_bytes(void *arg, sbx_slice bytes) {
+  stream_end *s = arg;
+  /* Out of memory loses the bytes, which are then counted as dropped. */
+  sbx_output_add(s->exec->out, s->stream, bytes);
+}
+
+static void on_output(void *arg, sbx_stream stream, sbx_slice bytes) {
+  exec_op *x = arg;
+  x->heard = true;
+  sbx_runner_trailer_feed(&x->streams[stream].trailer, bytes);
+  if (both_lines_came(x) && !x->drain.armed && !x->steps.op.finished)
+    sbx_timer_start(&x->drain, DRAIN_MS);
+}
+
+static bool is_told(void *arg) {
+  const exec_op *x = arg;
+  return both_lines_came(x) || x->status->tree_gone;
+}
+
+/* The streams stay open: something holds them. */
+static void on_drain(sbx_timer *timer) {
+  exec_op *x = (exec_op *)(void *)((char *)timer - offsetof(exec_op, drain));
+  if (x->running) {
+    x->has_background = both_lines_came(x);
+    sbx__docker_process_leave(x->steps.request);
+  } else if (x->steps.request == NULL) {
+    take_kill(x);
+  }
+}
+
+/* ---- start ---------------------------------------------------------------------------------- */
+
+static void run(exec_op *x) {
+  sbx_session *session = x->steps.session;
+  bool direct = x->input.len > 0 && x->paths[0][0] == '\0';
+  const sbx__docker_process_spec spec = {.request = &x->request,
+                                         .input = direct ? sbx_buf_slice(&x->input)
+                                                         : sbx_slice_of(NULL, 0),
+                                         .on_output = on_output,
+                                         .is_told = is_told};
+  x->running = true;
+  sbx_steps_wait_for(&x->steps, sbx__docker_process(session, &spec, on_process_done, x));
+}
+
+static void on_saved(sbx_op *op, void *arg) {
+  exec_op *x = arg;
+  for (size_t i = 0; i < 2; i++) {
+    if (x->saves[i] == op)
+      x->saves[i] = NULL;
+  }
+  if (x->steps.op.finished)
+    return;
+  if (op->err.code != SBX_OK)
+    sbx_steps_finish(&x->steps, &op->err);
+  else if (x->killed)
+    take_kill(x);
+  else if (x->saves[0] == NULL && x->saves[1] == NULL)
+    run(x);
+}
+
+static void save_and_run(exec_op *x) {
+  const sbx_buf *bytes[2] = {&x->input, &x->text};
+  for (size_t i = 0; i < 2; i++) {
+    if (x->paths[i][0] == '\0')
+      continue;
+    x->saves[i] = sbx__docker_save(x->steps.session, sbx_slice_str(x->paths[i]),
+                                   sbx_buf_slice(bytes[i]), on_saved, x);
+    if (x->saves[i] == NULL) {
+      sbx_steps_finish_code(&x->steps, SBX_ENOMEM);
+      return;
+    }
+  }
+  if (x->saves[0] == NULL && x->saves[1] == NULL)
+    run(x);
+}
+
+static void put_str(sbx_json_out *json, const char *text) {
+  sbx_json_put_string(json, sbx_slice_str(text));
+}
+
+static void put_env(sbx_json_out *json, const exec_op *x, const sbx_exec_spec *spec) {
+  sbx_buf line;
+  sbx_buf_init(&line, SIZE_MAX / 2);
+  sbx_json_put_name(json, sbx_slice_str("Env"));
+  sbx_json_begin_array(json);
+  for (size_t i = 0; i <= spec->env_count; i++) {
+    bool mark = i == spec->env_count;
+    if (!mark && sbx_runner_args_is_set_again(spec, i))
+      continue;
+    sbx_buf_truncate(&line, 0);
+    sbx_buf_append_slice(&line, mark ? sbx_slice_str(SBX_RUNNER_MARK) : spec->env[i].name);
+    sbx_buf_append_char(&line, '=');
+    sbx_buf_append_slice(&line, mark ? sbx_slice_str(x->token) : spec->env[i].value);
+    sbx_json_put_string(json, sbx_buf_slice(&line));
+  }
+  sbx_json_end_array(json);
+  if (line.error != SBX_OK)
+    json->buf->error = line.error;
+  if (line.ptr != NULL)
+    sbx_wipe(line.ptr, line.len);
+  sbx_buf_deinit(&line);
+}
+
+/* The arguments of bound.sh and of wrapping.sh. */
+static void write_request(exec_op *x, const sbx_exec_spec *spec) {
+  char limit[32] = "";
+  sbx_json_out json;
+  bool direct = x->input.len > 0 && x->paths[0][0] == '\0';
+  unsigned long long ms = (unsigned long long)spec->timeout_ms;
+  if (spec->timeout_ms != SBX_NO_TIMEOUT)
+    snprintf(limit, sizeof limit, "%llu.%03llu", ms / 1000, ms % 1000);
+  sbx__docker_process_begin(&json, &x->request, x->steps.session, sbx_runner_text(SBX_RUNNER_BOUND),
+                            NULL, direct);
+  put_str(&json, limit);
+  sbx_json_put_string(&json, spec->cwd);
+  put_str(&json, spec->merge_streams ? "j" : "");
+  put_str(&json, direct ? "-" : x->paths[0]);
+  put_str(&json, x->paths[1]);
+  put_str(&json, "");
+  sbx_runner_args_put(&json, spec);
+  sbx_json_end_array(&json);
+  put_env(&json, x, spec);
+  sbx_json_end_object(&json);
+}
+
+static int prepare(exec_op *x, const sbx_exec_spec *spec, sbx_err *err) {
+  static const char *const names[2] = {"in", "text"};
+  int rc = sbx_runner_args_check(spec, err);
+  if (rc == SBX_OK && spec->context.len > 0)
+    rc = sbx_err_set(err, SBX_EUNSUPPORTED, "docker: there are no contexts of an interpreter");
+  if (rc == SBX_OK)
+    rc = sbx_random_hex(x->token, SBX_RUNNER_TOKEN, err);
+  if (rc != SBX_OK)
+    return rc;
+  const bool needed[2] = {spec->stdin_bytes.len > 0 && x->steps.session->config->https,
+                          sbx_runner_args_is_long(spec)};
+  for (size_t i = 0; i < 2; i++) {
+    if (needed[i])
+      snprintf(x->paths[i], sizeof x->paths[i], "/tmp/.cloudsandbox-%s-%s", x->token, names[i]);
+  }
+  sbx_buf_append_slice(&x->input, spec->stdin_bytes);
+  if (needed[1]) {
+    /* The script closes the descriptor that it comes on, in its first line: line numbers hold. */
+    sbx_buf_append_str(&x->text, spec->kind == SBX_EXEC_SHELL ? "exec 9<&-; " : "");
+    sbx_buf_append_slice(&x->text, spec->text);
+  }
+  write_request(x, spec);
+  rc = x->request.error != SBX_OK ? x->request.error
+                                  : (x->input.error != SBX_OK ? x->input.error : x->text.error);
+  return rc == SBX_OK ? SBX_OK
+                      : sbx_err_set(err, rc,
+                                    rc == SBX_ETOOBIG
+                                        ? "docker: the command, its variables or its input are too "
+                                          "large; pass long text through a file"
+                                        : NULL);
+}
+
+static void show(char *out, sbx_slice text) {
+  snprintf(out, NAME_SHOWN, "%.*s", (int)(text.len < NAME_SHOWN ? text.len : NAME_SHOWN),
+           text.len > 0 ? text.ptr : "");
+}
+
+sbx_op *sbx__docker_exec(sbx_session *session, const sbx_exec_spec *spec, sbx_output *out,
+                         sbx_exec_status *status, sbx_op_done done, void *arg) {
+  sbx_err err;
+  exec_op *x = sbx_steps_new(sizeof *x, session, session->config->loop, done, arg);
+  *status = (sbx_exec_status){.outcome = SBX_EXITED};
+  if (x == NULL)
+    return NULL;
+  x->steps.ending = on_ending;
+  x->steps.let_go = let_go;
+  x->steps.release = release;
+  x->out = out;
+  x->status = status;
+  x->end_background = spec->end_background;
+  show(x->shell, spec->shell);
+  show(x->dir, spec->cwd);
+  sbx_buf_init(&x->input, MOST_INPUT);
+  sbx_buf_init(&x->text, SIZE_MAX / 2);
+  sbx_timer_init(&x->drain, session->config->loop, on_drain);
+  for (size_t i = 0; i < 2; i++) {
+    x->streams[i] = (stream_end){.exec = x, .stream = (sbx_stream)i};
+    x->streams[i].trailer.token = x->token;
+    x->streams[i].trailer.fn = on_clean_bytes;
+    x->streams[i].trailer.arg = &x->streams[i];
+  }
+  if (prepare(x, spec, &err) == SBX_OK)
+    save_and_run(x);
+  else
+    sbx_steps_finish(&x->steps, &err);
+  return &x->steps.op;
+}
+
+/* ---- kill ----------------------------------------------------------------------------------- */
+
+static void release_kill(sbx_steps *steps) {
+  kill_op *k = (kill_op *)(void *)steps;
+  if (k->exec != NULL)
+    k->exec->killer = NULL;
+}
+
+/* Nothing is left of the tree: the exec ends soon, also when its stream does not. */
+static void exec_tree_gone(exec_op *x) {
+  x->status->tree_gone = true;
+  if (!x->drain.armed)
+    sbx_timer_start(&x->drain, DRAIN_MS);
+}
+
+static void kill_now(sbx_steps *steps);
+
+static void on_all_killed(sbx_op *op, void *arg) {
+  kill_op *k = arg;
+  exec_op *x = k->exec;
+  k->steps.request = NULL;
+  if (op->err.code != SBX_OK) {
+    sbx_steps_finish(&k->steps, &op->err);
+  } else if (x == NULL) {
+    sbx_steps_finish(&k->steps, NULL);
+  } else if (x->running && !x->heard && !k->steps.op.finished && !x->status->tree_gone) {
+    /* It was asked to start, and may do so only now. */
+    x->status->tree_gone = true;
+    sbx_steps_wait(&k->steps, KILL_AGAIN_MS, kill_now);
+  } else {
+    exec_tree_gone(x);
+    sbx_steps_finish(&k->steps, NULL);
+  }
+}
+
+static void kill_now(sbx_steps *steps) {
+  kill_op *k = (kill_op *)(void *)steps;
+  exec_op *x = k->exec;
+  if (x == NULL) {
+    sbx_steps_finish(steps, NULL);
+    return;
+  }
+  x->killed = true;
+  x->killer = k;
+  sbx_steps_wait_for(steps, kill_tree(steps->session, x->token, on_all_killed, k));
+}
+
+sbx_op *sbx__docker_kill(sbx_session *session, sbx_op *exec, sbx_op_done done, void *arg) {
+  kill_op *k = sbx_steps_new(sizeof *k, session, session->config->loop, done, arg);
+  if (k == NULL)
+    return NULL;
+  k->exec = (exec_op *)(void *)exec;
+  k->steps.release = release_kill;
+  kill_now(&k->steps);
+  return &k->steps.op;
+}

@@ -1,0 +1,275 @@
+/* process.c - one process in a container.
+ *
+ *   exec create -> exec start: frames until the connection ends -> the exit code, unless it is told
+ *
+ * Invariants: the start is sent once. An exit code is what the engine says of a process that runs
+ * no more, never a guess. */
+#include "providers/docker/process.h"
+
+#include "core/alloc.h"
+#include "core/err.h"
+#include "core/frames.h"
+#include "providers/docker/wire.h"
+#include "providers/remote/identity.h"
+
+#include <string.h>
+
+enum {
+  MAX_REQUEST = 64 * 1024 * 1024,
+  MAX_WORDS = 512,
+  /* The engine learns of the end a little after the streams have ended. */
+  FIRST_LOOK_MS = 10,
+  LONGEST_LOOK_MS = 200,
+  LOOKS_MS = 2500,
+};
+
+typedef struct process {
+  sbx_steps steps;
+  sbx__docker_end end;
+  sbx__docker_process_spec spec; /* without its request */
+  sbx_frames frames;
+  char *exec_id;
+  sbx_buf words;
+  sbx_err failure; /* what the frames say */
+  uint64_t looks_until_ms;
+  uint64_t look_ms;
+} process;
+
+static process *process_of(sbx_steps *steps) {
+  return (process *)(void *)steps;
+}
+
+static void release(sbx_steps *steps) {
+  process *p = process_of(steps);
+  sbx_free(p->exec_id);
+  sbx_buf_deinit(&p->words);
+}
+
+static void drop_stream(process *p) {
+  sbx_op *http = p->steps.request;
+  sbx_op_drop(&p->steps.request, SBX_ECANCELED);
+  if (http != NULL && p->exec_id != NULL)
+    p->end.may_have_run = p->end.may_have_run || sbx_http_of(http)->sent_maybe;
+}
+
+static void on_ending(sbx_steps *steps, int reason) {
+  (void)reason;
+  drop_stream(process_of(steps));
+}
+
+/* ---- how it ended --------------------------------------------------------------------------- */
+
+static void ask(sbx_steps *steps);
+
+static void on_exit_code(sbx_steps *steps, sbx_http *reply) {
+  process *p = process_of(steps);
+  sbx_json_doc *doc = NULL;
+  sbx_err err;
+  bool running = true;
+  int64_t code = 0;
+  int rc = sbx__docker_json(&doc, steps->session->config, &sbx__docker_container, reply,
+                            "ask how the command ended", &err);
+  const sbx_json *root = rc == SBX_OK ? sbx_json_root(doc) : NULL;
+  if (rc == SBX_OK &&
+      (!sbx_json_bool(sbx_json_get(root, "Running"), &running) ||
+       (!running && !sbx_json_int(sbx_json_get(root, "ExitCode"), INT32_MIN, INT32_MAX, &code))))
+    rc = sbx_err_set(&err, SBX_EPROTO, "docker: the engine does not say how the command ended");
+  sbx_json_free(doc, true);
+  if (rc == SBX_OK && running && sbx_now_ms() < p->looks_until_ms) {
+    sbx_steps_wait(steps, p->look_ms, ask);
+    p->look_ms = p->look_ms < LONGEST_LOOK_MS ? p->look_ms * 2 : LONGEST_LOOK_MS;
+    return;
+  }
+  if (rc == SBX_OK && running)
+    rc = sbx_err_set(&err, SBX_ENET, "docker: the command's stream ended while it runs on");
+  p->end.exited = rc == SBX_OK;
+  p->end.exit_code = (int)code;
+  err.no_effect = false; /* of this request; the command has run */
+  sbx_steps_finish(steps, rc != SBX_OK ? &err : NULL);
+}
+
+static void ask(sbx_steps *steps) {
+  process *p = process_of(steps);
+  sbx_buf url;
+  sbx__docker_url(&url, steps->session->config, "/exec/");
+  sbx_buf_append_str(&url, p->exec_id);
+  sbx_buf_append_str(&url, "/json");
+  sbx__docker_send(steps, "GET", &url, NULL, true, on_exit_code);
+}
+
+static void on_stream_end(sbx_steps *steps, sbx_http *reply) {
+  process *p = process_of(steps);
+  sbx_err err;
+  int rc = sbx__docker_check(&err, steps->session->config, &sbx__docker_container, reply,
+                             "run a command");
+  bool streamed = reply->status >= 200 && reply->status < 300;
+  p->end.may_have_run = rc == SBX_OK || streamed || !err.no_effect;
+  p->end.words = sbx_buf_slice(&p->words);
+  bool told = p->spec.is_told != NULL && p->spec.is_told(steps->op.arg);
+  if (told && streamed) {
+    sbx_steps_finish(steps, NULL);
+    return;
+  }
+  if (rc == SBX_OK && p->failure.code == SBX_OK)
+    rc = sbx_frames_finish(&p->frames, &err);
+  if (rc != SBX_OK || p->failure.code != SBX_OK) {
+    sbx_steps_finish(steps, p->failure.code != SBX_OK ? &p->failure : &err);
+    return;
+  }
+  p->looks_until_ms = sbx_now_ms() + LOOKS_MS;
+  p->look_ms = FIRST_LOOK_MS;
+  ask(steps);
+}
+
+/* ---- the streams ---------------------------------------------------------------------------- */
+
+static int on_frame(void *arg, sbx_frame frame, sbx_slice bytes, sbx_err *err) {
+  process *p = arg;
+  size_t room = MAX_WORDS - p->words.len;
+  if (p->steps.op.finished) /* it was left, in the midst of what came */
+    return SBX_OK;
+  sbx_buf_append(&p->words, bytes.ptr, bytes.len < room ? bytes.len : room);
+  if (frame == SBX_FRAME_ERROR) {
+    sbx_err_set(err, SBX_EPROVIDER, "docker: the engine gave the command up: ");
+    sbx_err_append_remote(err, bytes);
+    sbx_err_copy(&p->failure, err);
+    return err->code;
+  }
+  if (p->spec.on_output != NULL)
+    p->spec.on_output(p->steps.op.arg, frame == SBX_FRAME_STDERR ? SBX_STDERR : SBX_STDOUT, bytes);
+  return SBX_OK;
+}
+
+static int on_bytes(void *arg, sbx_slice bytes, sbx_err *err) {
+  return sbx_frames_feed(&((process *)arg)->frames, bytes, err);
+}
+
+static void start(process *p) {
+  const sbx_config *config = p->steps.session->config;
+  sbx_buf url;
+  sbx_http_request request = {
+      .method = "POST",
+      .headers = &config->headers,
+      .body = sbx_slice_str("{\"Detach\":false,\"Tty\":false}"),
+      .timeout_ms = SBX_NO_TIMEOUT,
+      .on_bytes = on_bytes,
+      .consumer = p,
+      .upgrade = "tcp",
+      .input = p->spec.input,
+  };
+  sbx__docker_url(&url, config, "/exec/");
+  sbx_buf_append_str(&url, p->exec_id);
+  sbx_buf_append_str(&url, "/start");
+  sbx_remote_exchange_send(&p->steps, config->http, &url, &request, NULL, on_stream_end);
+}
+
+/* ---- create --------------------------------------------------------------------------------- */
+
+static void on_created(sbx_steps *steps, sbx_http *reply) {
+  process *p = process_of(steps);
+  sbx_json_doc *doc = NULL;
+  sbx_slice id = {NULL, 0};
+  sbx_err err;
+  int rc = sbx__docker_json(&doc, steps->session->config, &sbx__docker_container, reply,
+                            "prepare a command", &err);
+  if (rc == SBX_OK) {
+    sbx_json_string(sbx_json_get(sbx_json_root(doc), "Id"), &id);
+    rc = sbx_remote_identity_take(&p->exec_id, id, "docker", &err);
+  }
+  sbx_json_free(doc, false);
+  if (rc == SBX_OK)
+    start(p);
+  else
+    sbx_steps_finish(steps, &err);
+}
+
+static void put_str(sbx_json_out *json, const char *text) {
+  sbx_json_put_string(json, sbx_slice_str(text));
+}
+
+static void put_name(sbx_json_out *json, const char *name) {
+  sbx_json_put_name(json, sbx_slice_str(name));
+}
+
+void sbx__docker_process_begin_shell(sbx_json_out *json, sbx_buf *request,
+                                     const sbx_session *session, const char *user, bool input) {
+  sbx_buf_init(request, MAX_REQUEST);
+  sbx_json_out_init(json, request);
+  sbx_json_begin_object(json);
+  put_name(json, "AttachStdin");
+  sbx_json_put_bool(json, input);
+  put_name(json, "AttachStdout");
+  sbx_json_put_bool(json, true);
+  put_name(json, "AttachStderr");
+  sbx_json_put_bool(json, true);
+  if (user == NULL)
+    user = session->config->user;
+  if (user != NULL) {
+    put_name(json, "User");
+    put_str(json, user);
+  }
+  put_name(json, "Cmd");
+  sbx_json_begin_array(json);
+  put_str(json, "/bin/sh");
+}
+
+void sbx__docker_process_begin(sbx_json_out *json, sbx_buf *request, const sbx_session *session,
+                               sbx_slice program, const char *user, bool input) {
+  sbx__docker_process_begin_shell(json, request, session, user, input);
+  put_str(json, "-c");
+  sbx_json_put_string(json, program);
+  put_str(json, "cloudsandbox");
+}
+
+void sbx__docker_process_end_request(sbx_json_out *json) {
+  sbx_json_end_array(json);
+  sbx_json_end_object(json);
+}
+
+sbx_op *sbx__docker_process(sbx_session *session, const sbx__docker_process_spec *spec,
+                            sbx_op_done done, void *arg) {
+  sbx_buf url;
+  process *p = sbx_steps_new(sizeof *p, session, session->config->loop, done, arg);
+  if (p == NULL)
+    return NULL;
+  p->steps.ending = on_ending;
+  p->steps.release = release;
+  p->spec = *spec;
+  p->spec.request = NULL;
+  sbx_frames_init(&p->frames, on_frame, p);
+  sbx_buf_init(&p->words, MAX_WORDS);
+  sbx__docker_container_url(&url, session->config, session->id, "/exec");
+  /* One that is created twice and started once runs once. */
+  sbx__docker_send(&p->steps, "POST", &url, spec->request, true, on_created);
+  return &p->steps.op;
+}
+
+const sbx__docker_end *sbx__docker_process_end(const sbx_op *op) {
+  return &((const process *)(const void *)op)->end;
+}
+
+void sbx__docker_process_leave(sbx_op *op) {
+  if (op->finished)
+    return;
+  drop_stream((process *)(void *)op);
+  sbx_steps_finish((sbx_steps *)(void *)op, NULL);
+}
+
+/* The engine says so in many words, and ends them with these. */
+bool sbx__docker_has_no_shell(const sbx_session *session, const sbx__docker_end *end,
+                              sbx_err *err) {
+  if (!end->exited || (end->exit_code != 126 && end->exit_code != 127) ||
+      !sbx_remote_exchange_says(end->words, "/bin/sh") ||
+      !(sbx_remote_exchange_says(end->words, "no such file") ||
+        sbx_remote_exchange_says(end->words, "not found") ||
+        sbx_remote_exchange_says(end->words, "permission denied")))
+    return false;
+  const sbx_config *config = session->config;
+  sbx_err_set(err, SBX_EUNSUPPORTED, "docker: the %s ",
+              config->attach != NULL ? "container" : "image");
+  sbx_err_append_remote(err,
+                        sbx_slice_str(config->attach != NULL ? config->attach : config->image));
+  sbx_err_append(err, " has no /bin/sh, which every command needs; take an image with a shell");
+  err->provider = "docker";
+  return true;
+}

@@ -1,0 +1,57 @@
+/* provider.c - the docker provider: containers on a machine with Docker or Podman, by the engine's
+ * HTTP API. */
+#include "core/alloc.h"
+#include "providers/docker/config.h"
+#include "providers/docker/docker.h"
+
+static sbx_session *session_new(sbx_config *config) {
+  sbx_session *session = sbx_calloc(1, sizeof *session);
+  if (session != NULL)
+    session->config = config;
+  return session;
+}
+
+static void session_free(sbx_session *session) {
+  if (session == NULL)
+    return;
+  sbx_free(session->id);
+  sbx_free(session);
+}
+
+static const char *session_id(const sbx_session *session) {
+  return session->open ? session->id : NULL;
+}
+
+static bool session_owned(const sbx_session *session) {
+  return session->config->owned;
+}
+
+static const char *service(const sbx_config *config) {
+  return config->service;
+}
+
+const sbx_provider sbx_docker_provider = {
+    .id = "docker",
+    .caps = SBX_CAP_SEPARATE_STREAMS | SBX_CAP_TRUE_ORDER | SBX_CAP_STDIN | SBX_CAP_CWD |
+            SBX_CAP_KILL | SBX_CAP_LIST,
+    .limit_margin_ms = 2500,
+    .kill_budget_ms = 5000,
+    .kill_confirms = true,
+    .options = sbx__docker_options,
+    .config_size = sizeof(sbx_config),
+    .configure = sbx__docker_configure,
+    .config_free = sbx__docker_config_free,
+    .service = service,
+    .session_new = session_new,
+    .session_free = session_free,
+    .session_id = session_id,
+    .session_owned = session_owned,
+    .open = sbx__docker_open,
+    .close = sbx__docker_close,
+    .probe = sbx__docker_probe,
+    .exec = sbx__docker_exec,
+    .kill = sbx__docker_kill,
+    .put = sbx__docker_put,
+    .get = sbx__docker_get,
+    .list = sbx__docker_list,
+};

@@ -1,0 +1,66 @@
+# shellcheck shell=sh
+# program: the same as wrap.sh for wires that keep no limit.
+#
+# $1 limit in seconds, or nothing; $2 directory, "~" is the home; the others as wrapping.sh has them, without $1 and $2
+#
+# Further codes: 998, the directory cannot be entered, and nothing ran; 997, the limit has passed, and nothing of the
+# command is left; 996, something may be. Behind 137 stands how often the system has killed something in this
+# container for want of memory, where it tells.
+exec 3>&2 2>/dev/null
+_cs_limit=$1 _cs_dir=$2 _cs_plain=1 _cs_timer='' _cs_late='' _cs_k=''
+shift 2
+# include launch.sh
+# include tree.sh
+
+# It holds none of the outputs, and takes its sleep with it. Where sleep takes no fractions the limit is a little
+# longer. This shell is marked like the command: it is only the parent of what is ended.
+timer() {
+  exec </dev/null >/dev/null 3>&- 9<&-
+  trap 'kill -s KILL $!; exit 1' TERM
+  sleep "$_cs_limit" &
+  wait $!
+  case $? in
+  0) ;;
+  1)
+    sleep $((${_cs_limit%.*} + 1)) &
+    wait $! || exit 1
+    ;;
+  *) exit 1 ;;
+  esac
+  kill -s USR1 $$
+  IFS= read -r _cs_v </proc/self/stat
+  end_tree "CLOUDSANDBOX_CALL=$CLOUDSANDBOX_CALL" "$$:" "$$ ${_cs_v%% *}"
+}
+watch() {
+  [ "$_cs_limit" ] || return 0
+  trap _cs_late=1 USR1
+  timer &
+  _cs_timer=$!
+}
+count_memory_kills() {
+  for _cs_f in /sys/fs/cgroup/memory.events /sys/fs/cgroup/memory/memory.oom_control; do
+    while read -r _cs_w _cs_v; do
+      [ "$_cs_w" != oom_kill ] || _cs_k=$_cs_v
+    done <"$_cs_f"
+  done
+}
+over() {
+  if [ "$_cs_late" ]; then
+    if wait "$_cs_timer"; then tell 997; else tell 996; fi
+    return
+  fi
+  [ ! "$_cs_timer" ] || kill "$_cs_timer"
+  [ "$1" != 137 ] || count_memory_kills
+  tell "$1${_cs_k:+ $_cs_k}"
+}
+enter() {
+  case $_cs_dir in
+  '') ;;
+  \~ | \~/*) cd -- "$HOME${_cs_dir#?}" || return 1 ;;
+  *) cd -- "$_cs_dir" || return 1 ;;
+  esac
+}
+# include wrapping.sh
+if enter; then wrap "$@"; fi
+tell 998
+exit 126
