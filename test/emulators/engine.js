@@ -3,6 +3,7 @@
 // @ts-check
 import http from "node:http";
 import http2 from "node:http2";
+import https from "node:https";
 import { Exchange } from "./exchange.js";
 import { watch } from "./watch.js";
 
@@ -18,7 +19,10 @@ const KEEP_ALIVE_MS = 610_000;
  * @property {(exchange: Exchange) => string} [route] names a request for counters and faults
  * @property {number} [port] default: any free one
  * @property {string} [host]
- * @property {{ key: string | Buffer, cert: string | Buffer }} [tls] serves h2 and HTTP/1.1 by ALPN
+ * @property {string} [socketPath] listens there, and not at a port
+ * @property {{ key: string | Buffer, cert: string | Buffer, ca?: string | Buffer }} [tls] serves h2 and HTTP/1.1 by
+ *   ALPN; `ca`: only to clients with a certificate of that authority
+ * @property {boolean} [http1] no HTTP/2 under TLS
  * @property {boolean} [noContinue] never answers "Expect: 100-continue"
  * @property {boolean} [upgrades] a handler may accept an upgrade (HTTP/1.1) by `exchange.upgrade`; without
  *   this such a request is like any other
@@ -66,7 +70,7 @@ export class Engine {
   /** What handlers threw without the client having gone: an honest emulator leaves this empty. @type {unknown[]} */
   errors = [];
   #accepted = 0;
-  /** @type {Set<http.Server | http2.Http2SecureServer>} */
+  /** @type {Set<http.Server | https.Server | http2.Http2SecureServer>} */
   #servers = new Set();
   /** @type {Map<import("node:net").Socket, number>} */
   #sockets = new Map();
@@ -85,11 +89,10 @@ export class Engine {
    * @param {ListenOptions} options
    * @returns {Promise<{ url: string, port: number }>}
    */
-  async listen({ name, handler, route, port = 0, host = "127.0.0.1", tls, noContinue = false, upgrades = false }) {
+  async listen(options) {
+    const { name, handler, route, port = 0, host = "127.0.0.1", socketPath, tls, noContinue = false, upgrades = false } = options;
     this.connections[name] ??= 0;
-    const server = tls
-      ? http2.createSecureServer({ ...tls, allowHTTP1: true })
-      : http.createServer();
+    const server = makeServer(options);
     Object.assign(server, { keepAliveTimeout: KEEP_ALIVE_MS, requestTimeout: 0, headersTimeout: 0 });
     /** @type {Map<string, import("node:net").Socket>} */
     const byPeer = new Map();
@@ -106,7 +109,7 @@ export class Engine {
       });
     });
     const onRequest = (/** @type {any} */ req, /** @type {any} */ res) => {
-      const raw = byPeer.get(`${req.socket?.remoteAddress}:${req.socket?.remotePort}`);
+      const raw = tls ? byPeer.get(`${req.socket?.remoteAddress}:${req.socket?.remotePort}`) : req.socket;
       void this.#serve({ name, handler, route }, req, res, raw);
     };
     server.on("request", onRequest);
@@ -126,13 +129,16 @@ export class Engine {
     await /** @type {Promise<void>} */ (
       new Promise((resolve, reject) => {
         server.once("error", reject);
-        server.listen(port, host, () => {
+        const listening = () => {
           server.off("error", reject);
           resolve();
-        });
+        };
+        if (socketPath) server.listen(socketPath, listening);
+        else server.listen(port, host, listening);
       })
     );
     this.#servers.add(server);
+    if (socketPath) return { url: `unix://${socketPath}`, port: 0 };
     const bound = /** @type {import("node:net").AddressInfo} */ (server.address()).port;
     const shown = host.includes(":") ? `[${host}]` : host;
     return { url: `${tls ? "https" : "http"}://${shown}:${bound}`, port: bound };
@@ -280,6 +286,13 @@ export class Engine {
     }
     return undefined;
   }
+}
+
+/** @param {ListenOptions} options */
+function makeServer({ tls, http1 }) {
+  if (!tls) return http.createServer();
+  const all = { ...tls, requestCert: tls.ca !== undefined, rejectUnauthorized: tls.ca !== undefined };
+  return http1 ? https.createServer(all) : http2.createSecureServer({ ...all, allowHTTP1: true });
 }
 
 /**

@@ -236,9 +236,10 @@ export class Exchange {
    * Accepts a request to speak another protocol. What the client sends is read from the returned socket;
    * what is sent to it goes through `write` and `end`, where faults can stop it.
    * @param {Record<string, string>} headers
+   * @param {string} [words] of the status
    * @returns {Promise<import("node:net").Socket | undefined>} undefined: the reply was lost on purpose
    */
-  async upgrade(headers) {
+  async upgrade(headers, words = "Switching Protocols") {
     if (!(await this.#mayBegin())) return undefined;
     const socket = /** @type {import("node:net").Socket} */ (this.res.socket);
     const all = { connection: "Upgrade", ...headers, ...this.#fault?.headers };
@@ -246,7 +247,7 @@ export class Exchange {
     const head = lines.map(([name, value]) => `${name}: ${value}\r\n`).join("");
     this.record.status = 101;
     this.#tunnel = socket;
-    socket.write(`HTTP/1.1 101 Switching Protocols\r\n${head}\r\n`);
+    socket.write(`HTTP/1.1 101 ${words}\r\n${head}\r\n`);
     if (this.#fault?.stop?.after === 0) await this.#stopNow(this.#fault.stop);
     return socket;
   }
