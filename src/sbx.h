@@ -159,6 +159,13 @@ typedef void (*sbx_done_cb)(void *arg, const sbx_err *err);
  * starts in flight are shared. After a close: SBX_ECLOSED. `out` may be NULL. */
 int sbx_sandbox_start(sbx_sandbox *sb, sbx_done_cb cb, void *arg, sbx_call **out, sbx_err *err);
 
+/* What a long start is at, as one JSON object with "status" and perhaps "id", "current" and "total"
+ * (bytes). Never called from inside another call into the library, nor after the object's free. */
+typedef void (*sbx_progress_cb)(void *arg, sbx_slice json);
+
+/* Providers that have nothing to tell never call it. NULL: nobody listens any more. */
+void sbx_sandbox_on_progress(sbx_sandbox *sb, sbx_progress_cb cb, void *arg);
+
 #define SBX_CLOSE_GRACE_DEFAULT_MS 5000
 #define SBX_CLOSE_GRACE_MAX_MS 3600000
 
@@ -309,6 +316,16 @@ typedef enum sbx_control {
  * and so does every call from then on until the resume; the sandbox is not lost. */
 int sbx_sandbox_control(sbx_sandbox *sb, sbx_control control, uint64_t seconds, sbx_done_cb cb,
                         void *arg, sbx_call **out, sbx_err *err);
+
+/* `ids` are those of the sandboxes that were deleted, also when there is an error. */
+typedef void (*sbx_sweep_cb)(void *arg, const sbx_err *err, const char *const *ids, size_t count);
+
+/* Deletes what other processes have left at a provider: sandboxes that this library has made, and
+ * that certainly nobody needs any more. The options are those of a sandbox that say where the
+ * provider is. Errors: as sbx_sandbox_new(); SBX_EUNSUPPORTED where a provider ends such ones by
+ * itself. */
+int sbx_sweep(sbx_loop *loop, const char *provider, sbx_slice options_json, sbx_sweep_cb cb,
+              void *arg, sbx_err *err);
 
 /* Asks a call to end early. An exec ends the process tree and reports SBX_CANCELLED; every other
  * call reports SBX_ECANCELED. So does a call that waits for the start, an exec too; the start goes

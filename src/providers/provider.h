@@ -53,7 +53,7 @@ typedef struct sbx_exec_status {
   bool kill_is_partial;    /* what it has started may outlive a kill that has succeeded */
 } sbx_exec_status;
 
-/* The regular files found by `list`. */
+/* The regular files found by `list`, or what `sweep` has deleted. */
 typedef struct sbx_listing {
   sbx_entry *entries;
   size_t count;
@@ -98,6 +98,10 @@ typedef struct sbx_provider {
   /* Whether close() deletes it: false for a sandbox that was only attached to. */
   bool (*session_owned)(const sbx_session *session);
 
+  /* What an open is at goes to `fn` as one JSON object (see sbx_progress_cb), from wherever it comes
+   * to be known: it may only take it. NULL: there is nothing to tell. */
+  void (*watch)(sbx_session *session, void (*fn)(void *arg, sbx_slice json), void *arg);
+
   /* Creates the sandbox. When it fails, or is aborted, something may still have been created;
    * `close` then finds and removes it. An error with `no_effect` says that nothing was: it may be
    * called again on the same session.
@@ -133,6 +137,9 @@ typedef struct sbx_provider {
   /* NULL without SBX_CAP_LIFETIME and SBX_CAP_PAUSE. */
   sbx_op *(*control)(sbx_session *session, sbx_control control, uint64_t seconds, sbx_op_done done,
                      void *arg);
+  /* Deletes all sandboxes that this library has made and that nobody can need any more; `path` of
+   * each entry is its id, also when it fails. NULL: they end by themselves. */
+  sbx_op *(*sweep)(sbx_config *config, sbx_listing *out, sbx_op_done done, void *arg);
 } sbx_provider;
 
 extern const sbx_provider sbx_local_provider;

@@ -115,6 +115,8 @@ static void step(sbx_sandbox *sb) {
     step_close(sb);
   } else if (sb->first_call == NULL && sb->places.first == NULL) {
     sb->provider->config_free(sb->places.config);
+    sbx_task_cancel(&sb->progress_task);
+    sbx__relay_deinit(&sb->progress);
     sbx_free(sb->shell);
     sbx_free(sb);
   }
@@ -195,7 +197,31 @@ static void on_changed(sbx__places *set) {
   step(sandbox_of(set));
 }
 
-static const sbx__place_events place_events = {on_started, on_gone, on_changed};
+/* Nothing is lost when there is no memory for it. */
+static void on_progress(sbx__places *set, sbx_slice json) {
+  sbx_sandbox *sb = sandbox_of(set);
+  if (sb->on_progress != NULL && !set->freed && sbx__relay_add(&sb->progress, SBX_STDOUT, json))
+    sbx_loop_defer(sb->loop, &sb->progress_task);
+}
+
+static void tell_progress(void *arg, sbx_stream stream, sbx_slice json) {
+  sbx_sandbox *sb = arg;
+  (void)stream;
+  if (sb->on_progress != NULL && !sb->places.freed)
+    sb->on_progress(sb->progress_arg, json);
+}
+
+static void on_progress_task(sbx_task *task) {
+  sbx__relay_flush(
+      &((sbx_sandbox *)(void *)((char *)task - offsetof(sbx_sandbox, progress_task)))->progress);
+}
+
+void sbx_sandbox_on_progress(sbx_sandbox *sb, sbx_progress_cb cb, void *arg) {
+  sb->on_progress = cb;
+  sb->progress_arg = arg;
+}
+
+static const sbx__place_events place_events = {on_started, on_gone, on_progress, on_changed};
 
 /* ---- options ---- */
 
@@ -287,6 +313,8 @@ int sbx__sandbox_new_with(sbx_sandbox **out, sbx_loop *loop, const sbx_provider 
   sb->places.delete_timeout_ms = DELETE_TIMEOUT_MS;
   sb->places.search_timeout_ms = SEARCH_TIMEOUT_MS;
   sbx_timer_init(&sb->grace, loop, on_grace_over);
+  sbx__relay_init(&sb->progress, loop, tell_progress, sb);
+  sbx_task_init(&sb->progress_task, on_progress_task);
   int rc = configure(sb, options_json, err);
   if (rc != SBX_OK) {
     if (err != NULL && err->provider == NULL)

@@ -319,6 +319,11 @@ static void on_retry(sbx_timer *timer) {
   place_end(place);
 }
 
+static void on_progress(void *arg, sbx_slice json) {
+  sbx__places *set = arg;
+  set->events->progress(set, json);
+}
+
 static sbx__place *place_new(sbx__places *set) {
   sbx__place *place = sbx_calloc(1, sizeof *place);
   if (place == NULL)
@@ -329,6 +334,8 @@ static sbx__place *place_new(sbx__places *set) {
     sbx_free(place);
     return NULL;
   }
+  if (set->provider->watch != NULL)
+    set->provider->watch(place->session, on_progress, set);
   sbx_timer_init(&place->timer, set->loop, on_place_timer);
   sbx_timer_init(&place->retry, set->loop, on_retry);
   sbx_task_init(&place->end, on_end);

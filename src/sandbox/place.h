@@ -24,6 +24,8 @@ typedef struct sbx__place_events {
   void (*started)(sbx__places *places, const sbx_err *err);
   /* The provider says that it exists no more: what runs there waits for an answer in vain. */
   void (*gone)(sbx__places *places, const sbx__place *place);
+  /* What an open is at; only to be taken. */
+  void (*progress)(sbx__places *places, sbx_slice json);
   /* An op has ended, or a place is no more. May free the owner. */
   void (*changed)(sbx__places *places);
 } sbx__place_events;

@@ -2,12 +2,13 @@
  *
  *   place.c     one sandbox at the provider, from its open to its deletion
  *   spec.c      checks and copies of what a call is given
- *   relay.c     a command's output on its way to the user's callback
+ *   relay.c     what is told piece by piece, on its way to the user's callback
  *   call.c      the base of every call: waiting for the start, cancel, probe, finish
  *   exec.c      run a command: two clocks, kill, outcome
  *   file.c      write, read, list
  *   control.c   lifetime, pause, resume
  *   object.c    the object: options, start, close, free
+ *   sweep.c     what others have left at a provider
  *
  * Each uses only what stands above it in this list; what has to go the other way goes through
  * sbx__place_events and `step`. */
@@ -15,6 +16,7 @@
 #define SBX_SANDBOX_H
 
 #include "sandbox/place.h"
+#include "sandbox/relay.h"
 
 struct sbx_sandbox {
   sbx_loop *loop;
@@ -27,6 +29,11 @@ struct sbx_sandbox {
 
   sbx_call *first_call; /* in order of arrival, until their callbacks have returned */
   sbx_call *last_call;
+  sbx_progress_cb on_progress; /* NULL: nobody listens */
+  void *progress_arg;
+  sbx__relay progress;
+  sbx_task progress_task;
+
   size_t active;   /* calls in the list that are no closes */
   size_t closers;  /* closes that have not finished */
   sbx_timer grace; /* until the calls in flight are ended for a close */

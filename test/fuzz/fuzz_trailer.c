@@ -6,7 +6,7 @@
 
 #include <string.h>
 
-enum { RS = 0x1e, DIGITS = 3 };
+enum { RS = 0x1e, DIGITS = 3, MORE_DIGITS = 9 };
 
 static char token[SBX_RUNNER_TOKEN + 1];
 
@@ -16,13 +16,21 @@ static void gather(void *arg, sbx_slice bytes) {
 
 /* Length of a whole line at the start of `s`, else 0. */
 static size_t line_at(sbx_slice s, int *code) {
-  size_t at = SBX_RUNNER_TOKEN + 2, digits = 0;
+  size_t at = SBX_RUNNER_TOKEN + 2, digits = 0, more = 0;
   if (s.len < at || s.ptr[0] != RS || memcmp(s.ptr + 1, token, SBX_RUNNER_TOKEN) != 0 ||
       s.ptr[at - 1] != ' ')
     return 0;
   for (*code = 0; at < s.len && s.ptr[at] >= '0' && s.ptr[at] <= '9'; at++, digits++)
     *code = digits < DIGITS ? *code * 10 + (s.ptr[at] - '0') : 0;
-  return digits > 0 && digits <= DIGITS && at < s.len && s.ptr[at] == '\n' ? at + 1 : 0;
+  if (digits == 0 || digits > DIGITS)
+    return 0;
+  if (at < s.len && s.ptr[at] == ' ') {
+    for (at++; at < s.len && s.ptr[at] >= '0' && s.ptr[at] <= '9'; at++)
+      more++;
+    if (more == 0 || more > MORE_DIGITS)
+      return 0;
+  }
+  return at < s.len && s.ptr[at] == '\n' ? at + 1 : 0;
 }
 
 /* What must come out, found without any state. */

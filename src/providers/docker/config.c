@@ -607,6 +607,9 @@ int sbx__docker_configure(sbx_config *config, sbx_loop *loop, const sbx_json *op
                      "workingDir must be the absolute path of a directory other than /");
   if (rc == SBX_OK && socket.len > 0 && (socket_path = sbx_strndup(socket.ptr, socket.len)) == NULL)
     rc = no_memory(err);
+  config->asks_memory = sbx_json_get(options, "memoryMb") != NULL;
+  config->asks_cpus = sbx_json_get(options, "cpus") != NULL;
+  config->asks_pids = sbx_json_get(options, "pids") != NULL;
   if (rc == SBX_OK && config->attach == NULL)
     rc = read_create(config, options, socket_path, err);
   sbx_free(host);

@@ -8,7 +8,10 @@
  *   files.c     put and get; list
  *   line.c      a process as the runner's wire
  *   process.c   one process in a container
+ *   sweep.c     deletes what other processes have left
  *   pull.c      fetches an image
+ *   engine.c    which engine this is, and what it can do
+ *   owner.c     whose containers these are
  *   wire.c      requests to the engine, and what its refusals mean
  *   config.c, mounts.c    options
  *
@@ -23,6 +26,9 @@
 sbx_op *sbx__docker_open(sbx_session *session, sbx_op_done done, void *arg);
 sbx_op *sbx__docker_close(sbx_session *session, sbx_op_done done, void *arg);
 sbx_op *sbx__docker_probe(sbx_session *session, sbx_liveness *out, sbx_op_done done, void *arg);
+
+/* Deletes the containers that other processes have left. */
+sbx_op *sbx__docker_sweep(sbx_config *config, sbx_listing *out, sbx_op_done done, void *arg);
 
 /* Fetches the image of the options; the engine's progress is read, and so are its errors. */
 sbx_op *sbx__docker_pull_image(sbx_session *session, sbx_op_done done, void *arg);

@@ -8,6 +8,7 @@
 #include "core/err.h"
 #include "core/url.h"
 #include "providers/docker/docker.h"
+#include "providers/docker/engine.h"
 #include "providers/docker/owner.h"
 #include "providers/docker/process.h"
 #include "providers/remote/identity.h"
@@ -254,58 +255,26 @@ static void look(sbx_steps *steps) {
   sbx__docker_send(steps, "GET", &url, NULL, true, on_looked);
 }
 
-/* ---- which version -------------------------------------------------------------------------- */
+/* ---- the whole ------------------------------------------------------------------------------ */
 
-static int take_version(sbx_config *config, const sbx_http *reply, sbx_err *err) {
-  sbx_slice text = {NULL, 0};
-  int minor = 0;
-  sbx_headers_get(&reply->headers, "api-version", &text);
-  if (!sbx_slice_starts_with(text, sbx_slice_str("1.")))
-    return sbx_err_set(err, SBX_EPROTO,
-                       "docker: what answers at %s is no container engine (it names no version of "
-                       "its API); `host` says where one is",
-                       config->service);
-  for (size_t i = 2; i < text.len && sbx_is_digit(text.ptr[i]) && minor < 1000; i++)
-    minor = minor * 10 + (text.ptr[i] - '0');
-  if (minor < SBX__DOCKER_MINOR_MIN)
-    return sbx_err_set(err, SBX_EUNSUPPORTED,
-                       "docker: the engine speaks version 1.%d of its API, and 1.%d is needed: "
-                       "Docker 20.10, Podman 4 or newer",
-                       minor, SBX__DOCKER_MINOR_MIN);
-  if (!config->given_version)
-    config->minor = minor < SBX__DOCKER_MINOR_MAX ? minor : SBX__DOCKER_MINOR_MAX;
-  return SBX_OK;
+static void begin(sbx_steps *steps) {
+  if (steps->session->config->pull == SBX__DOCKER_PULL_ALWAYS)
+    pull(steps);
+  else
+    create(steps);
 }
 
-static void on_ping(sbx_steps *steps, sbx_http *reply) {
-  sbx_session *session = steps->session;
-  sbx_slice podman;
-  sbx_err err;
-  int rc =
-      sbx__docker_check(&err, session->config, &sbx__docker_engine, reply, "look for the engine");
-  if (rc == SBX_OK)
-    rc = take_version(session->config, reply, &err);
-  session->is_podman = sbx_headers_get(&reply->headers, "libpod-api-version", &podman);
-  if (rc != SBX_OK) {
-    err.no_effect = true;
-    sbx_steps_finish(steps, &err);
-  } else if (session->config->attach != NULL) {
+static void on_agreed(sbx_steps *steps) {
+  if (steps->session->config->attach != NULL)
     look(steps);
-  } else if (session->config->pull == SBX__DOCKER_PULL_ALWAYS) {
-    pull(steps);
-  } else {
-    create(steps);
-  }
+  else
+    sbx__docker_check_limits(steps, begin);
 }
 
 sbx_op *sbx__docker_open(sbx_session *session, sbx_op_done done, void *arg) {
-  sbx_buf url;
   open_op *o = sbx_steps_new(sizeof *o, session, session->config->loop, done, arg);
   if (o == NULL)
     return NULL;
-  sbx_buf_init(&url, SBX__DOCKER_URL_MAX);
-  sbx_buf_append_str(&url, session->config->base);
-  sbx_buf_append_str(&url, "/_ping");
-  sbx__docker_send(&o->steps, "GET", &url, NULL, true, on_ping);
+  sbx__docker_agree(&o->steps, on_agreed);
   return &o->steps.op;
 }

@@ -30,6 +30,11 @@ static const char *service(const sbx_config *config) {
   return config->service;
 }
 
+static void watch(sbx_session *session, void (*fn)(void *arg, sbx_slice json), void *arg) {
+  session->on_progress = fn;
+  session->progress_arg = arg;
+}
+
 const sbx_provider sbx_docker_provider = {
     .id = "docker",
     .caps = SBX_CAP_SEPARATE_STREAMS | SBX_CAP_TRUE_ORDER | SBX_CAP_STDIN | SBX_CAP_CWD |
@@ -46,6 +51,7 @@ const sbx_provider sbx_docker_provider = {
     .session_free = session_free,
     .session_id = session_id,
     .session_owned = session_owned,
+    .watch = watch,
     .open = sbx__docker_open,
     .close = sbx__docker_close,
     .probe = sbx__docker_probe,
@@ -54,4 +60,5 @@ const sbx_provider sbx_docker_provider = {
     .put = sbx__docker_put,
     .get = sbx__docker_get,
     .list = sbx__docker_list,
+    .sweep = sbx__docker_sweep,
 };

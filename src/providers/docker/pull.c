@@ -28,6 +28,37 @@ static void name_image(sbx_err *err, const sbx_config *config) {
   sbx_err_append_remote(err, sbx_slice_str(config->image));
 }
 
+/* {"status": ..., "id": ..., "current": ..., "total": ...} */
+static void tell_progress(const sbx_session *session, const sbx_json *object) {
+  static const char *const numbers[] = {"current", "total"};
+  const sbx_json *detail = sbx_json_get(object, "progressDetail");
+  sbx_json_out out;
+  sbx_slice text;
+  sbx_buf json;
+  int64_t number;
+  if (session->on_progress == NULL || !sbx_json_string(sbx_json_get(object, "status"), &text))
+    return;
+  sbx_buf_init(&json, MAX_LINE);
+  sbx_json_out_init(&out, &json);
+  sbx_json_begin_object(&out);
+  sbx_json_put_name(&out, sbx_slice_str("status"));
+  sbx_json_put_string(&out, text);
+  if (sbx_json_string(sbx_json_get(object, "id"), &text)) {
+    sbx_json_put_name(&out, sbx_slice_str("id"));
+    sbx_json_put_string(&out, text);
+  }
+  for (size_t i = 0; i < 2; i++) {
+    if (!sbx_json_int(sbx_json_get(detail, numbers[i]), 0, INT64_MAX / 2, &number))
+      continue;
+    sbx_json_put_name(&out, sbx_slice_str(numbers[i]));
+    sbx_json_put_int(&out, number);
+  }
+  sbx_json_end_object(&out);
+  if (json.error == SBX_OK)
+    session->on_progress(session->progress_arg, sbx_buf_slice(&json));
+  sbx_buf_deinit(&json);
+}
+
 static int on_line(void *arg, sbx_slice line, sbx_err *err) {
   pull_op *p = arg;
   sbx_json_doc *doc = NULL;
@@ -43,6 +74,8 @@ static int on_line(void *arg, sbx_slice line, sbx_err *err) {
                 sbx_remote_exchange_says(text, "no matching manifest");
     sbx_err_set(&p->failure, none ? SBX_ENOTFOUND : SBX_EPROVIDER, "docker: pull the image: ");
     sbx_err_append_remote(&p->failure, text);
+  } else {
+    tell_progress(p->steps.session, root);
   }
   sbx_json_free(doc, false);
   return SBX_OK;

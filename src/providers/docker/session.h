@@ -43,6 +43,9 @@ struct sbx_config {
   char *host_body;
   char *label_body;
   uint32_t lifetime_s;
+  bool asks_memory; /* limits that are no defaults */
+  bool asks_cpus;
+  bool asks_pids;
   char owner[SBX__DOCKER_OWNER_MAX]; /* this process, on this machine */
 };
 
@@ -53,6 +56,8 @@ struct sbx_session {
   bool may_exist; /* a create was sent, and no refusal came */
   bool open;
   bool is_podman;
+  void (*on_progress)(void *arg, sbx_slice json); /* NULL: nobody listens */
+  void *progress_arg;
   int64_t memory_kills; /* how many the container has told of */
   sbx_runner runner;
 };
