@@ -225,11 +225,84 @@ function forward(req, res) {
   handle(req, res);
 }
 
+// ---- connections that are given over ----
+
+/** What has come behind the request's head, without its body. */
+async function* rest(req, socket, head) {
+  let body = Number(req.headers["content-length"] ?? 0);
+  yield* cut(head);
+  for await (const bytes of socket.iterator({ destroyOnReturn: false })) yield* cut(bytes);
+  function* cut(bytes) {
+    const skipped = Math.min(body, bytes.length);
+    body -= skipped;
+    if (skipped < bytes.length) yield bytes.subarray(skipped);
+  }
+}
+
+const SWITCH = "HTTP/1.1 101 UPGRADED\r\nConnection: Upgrade\r\nUpgrade: tcp\r\n\r\n";
+
+/** @type {Record<string, (socket: net.Socket, query: URLSearchParams, input: AsyncIterable<Buffer>) => unknown>} */
+const takers = {
+  // What comes, in capitals; the end when it ends, or after `bytes`.
+  async echo(socket, query, input) {
+    let left = Number(query.get("bytes") ?? Infinity);
+    socket.write(SWITCH);
+    for await (const bytes of input) {
+      socket.write(bytes.toString("latin1").toUpperCase(), "latin1");
+      left -= bytes.length;
+      if (left <= 0) break;
+    }
+    socket.end("<end>");
+  },
+  async count(socket, query, input) {
+    let size = 0;
+    socket.write(SWITCH);
+    for await (const bytes of input) size += bytes.length;
+    socket.end(String(size));
+  },
+  plain: (socket) => socket.end("HTTP/1.1 200 OK\r\nContent-Type: x/raw\r\n\r\nraw bytes"),
+  async drip(socket) {
+    socket.setNoDelay(true);
+    for (const byte of `HTTP/1.1 100 Continue\r\n\r\n${SWITCH}drip`) {
+      socket.write(byte);
+      await pause(1);
+    }
+    socket.end();
+  },
+  refuse: (socket) =>
+    socket.write('HTTP/1.1 409 Conflict\r\nContent-Length: 21\r\n\r\n{"message":"no, sir"} and something'),
+  chunked: (socket) => socket.write("HTTP/1.1 500 No\r\nTransfer-Encoding: chunked\r\n\r\n3\r\nabc\r\n0\r\n\r\n"),
+  unlimited: (socket) => socket.end(`HTTP/1.1 500 No\r\n\r\n${"e".repeat(1 << 20)}`),
+  async flood(socket, query) {
+    socket.write(SWITCH);
+    const chunk = Buffer.alloc(65536, "x");
+    for (let left = Number(query.get("bytes")); left > 0 && !socket.destroyed; left -= chunk.length)
+      if (!socket.write(chunk.subarray(0, left))) await new Promise((resolve) => socket.once("drain", resolve).once("close", resolve));
+    socket.end();
+  },
+  early: (socket) => socket.end(`${SWITCH}bye`),
+  silent: () => {},
+  open: (socket) => socket.write(`${SWITCH}first`),
+  cut: (socket) => socket.end("HTTP/1.1 101 UPG"),
+  heads: (socket) => socket.end(`HTTP/1.1 101 UPGRADED\r\n${"X: y\r\n".repeat(100000)}`),
+  nonsense: (socket) => socket.end("no such protocol\r\n\r\n"),
+  break: (socket) => socket.write(`${SWITCH}some`, () => socket.resetAndDestroy?.() ?? socket.destroy()),
+};
+
+function takeOver(req, socket, head) {
+  const { pathname, searchParams } = new URL(req.url, "http://server");
+  socket.on("error", () => {});
+  const name = pathname.slice("/take/".length);
+  if (name !== "echo" && name !== "count") socket.resume();
+  takers[name](socket, searchParams, rest(req, socket, head));
+}
+
 // ---- start ----
 
 async function listen(name, server, where = { port: 0, host: "127.0.0.1" }) {
   counts.connections[name] = 0;
   server.on("connection", () => bump(counts.connections, name));
+  if (name !== "proxy") server.on("upgrade", takeOver);
   await new Promise((resolve) => server.listen(where, resolve));
   return server.address().port;
 }

@@ -199,8 +199,10 @@ static void take_memory_kills(exec_op *x, int64_t count) {
     session->memory_kills = count;
 }
 
-static void finish_ended(exec_op *x) {
-  x->status->background_killed = x->end_background && x->has_background;
+/* What was left was ended by the program, where that was asked for; `ended`: there was something. A
+ * stream that is held open all the same shows what it did not find. */
+static void finish_ended(exec_op *x, bool ended) {
+  x->status->background_killed = x->end_background && (ended || x->has_background);
   x->status->background_running = !x->end_background && x->has_background && !x->killed;
   if (x->end_background && x->has_background && !x->killed)
     end_tree(x);
@@ -222,9 +224,10 @@ static void take_lines(exec_op *x) {
     x->has_background = false;
   } else {
     status->exit_code = said->exit_code;
-    take_memory_kills(x, said->number);
+    if (said->exit_code == 137)
+      take_memory_kills(x, said->number);
   }
-  finish_ended(x);
+  finish_ended(x, said->exit_code != 137 && said->number > 0);
 }
 
 /* Killed before it was started, or with all that could have told. */
@@ -244,7 +247,7 @@ static void take_exit(exec_op *x, const sbx__docker_end *end) {
   if (end->exit_code > 128 && end->exit_code < 160)
     take_signal(x->status, end->exit_code - 128);
   x->status->exit_code = end->exit_code;
-  finish_ended(x);
+  finish_ended(x, false);
 }
 
 /* Whether something runs that nobody would end. In a container that is gone or paused nothing does.
@@ -392,6 +395,7 @@ static void write_request(exec_op *x, const sbx_exec_spec *spec) {
                             NULL, direct);
   put_str(&json, limit);
   sbx_json_put_string(&json, spec->cwd);
+  put_str(&json, spec->end_background ? "e" : "");
   put_str(&json, spec->merge_streams ? "j" : "");
   put_str(&json, direct ? "-" : x->paths[0]);
   put_str(&json, x->paths[1]);

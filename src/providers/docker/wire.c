@@ -85,32 +85,37 @@ const sbx_remote_service sbx__docker_container = {
 
 typedef struct unreachable {
   int os_error;
+  bool over_tcp;
   int code;
-  const char *what;
+  const char *before; /* the address stands between */
+  const char *after;
 } unreachable;
 
 static const unreachable reasons[] = {
-    {ENOENT, SBX_ENOTREADY,
-     "there is no container engine: no socket is there. Install Docker or Podman and start it "
-     "(systemctl start docker; systemctl --user start podman.socket), or name the socket of "
-     "another one by `host` or DOCKER_HOST"},
-    {ENOTDIR, SBX_ENOTREADY,
-     "there is no container engine: the path of its socket leads through a file. Correct `host` or "
-     "DOCKER_HOST"},
-    {EACCES, SBX_EFORBIDDEN,
-     "this user has no right to use the container engine. Add it to the group of the socket "
-     "(usermod -aG docker USER, and log in anew; whoever may use it is as good as root), or use a "
-     "rootless engine"},
-    {ECONNREFUSED, SBX_ENET,
-     "the container engine does not run: its socket is there, and nobody listens. Start it "
-     "(systemctl start docker), or remove what is left of the socket"},
+    {ENOENT, false, SBX_ENOTREADY, "there is no container engine: there is no socket at ",
+     ". Install Docker or Podman and start it (systemctl start docker; systemctl --user start "
+     "podman.socket), or name the socket of another one by `host` or DOCKER_HOST"},
+    {ENOTDIR, false, SBX_ENOTREADY, "there is no container engine: there is no socket at ",
+     ", since the path leads through a file. Correct `host` or DOCKER_HOST"},
+    {EACCES, false, SBX_EFORBIDDEN, "this user has no right to use the container engine at ",
+     ". Add it to the group of the socket (usermod -aG docker USER, and log in anew; whoever may "
+     "use it is as good as root), or use a rootless engine"},
+    {ECONNREFUSED, false, SBX_ENET,
+     "the container engine does not run: nobody listens at the socket ",
+     ". Start it (systemctl start docker), or remove the socket if it is of one that is gone"},
+    {ECONNREFUSED, true, SBX_ENET, "the container engine cannot be reached: nothing listens at ",
+     ". Is the port right, and was the engine started with an address for it (dockerd -H "
+     "tcp://...)?"},
 };
 
+/* The three of them that anybody meets differ in what is to be done. */
 static int tell_unreachable(sbx_err *err, const sbx_config *config, const sbx_http *reply) {
+  bool over_tcp = config->service[0] != '/';
   for (size_t i = 0; i < sizeof reasons / sizeof *reasons; i++) {
-    if (reasons[i].os_error != reply->os_error)
+    const unreachable *why = &reasons[i];
+    if (why->os_error != reply->os_error || why->over_tcp != over_tcp)
       continue;
-    sbx_err_set(err, reasons[i].code, "docker: %s (%s)", reasons[i].what, config->service);
+    sbx_err_set(err, why->code, "docker: %s%s%s", why->before, config->service, why->after);
     err->provider = "docker";
     err->no_effect = true;
     break;

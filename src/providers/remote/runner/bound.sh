@@ -1,14 +1,15 @@
 # shellcheck shell=sh
 # program: the same as wrap.sh for wires that keep no limit.
 #
-# $1 limit in seconds, or nothing; $2 directory, "~" is the home; the others as wrapping.sh has them, without $1 and $2
+# $1 limit in seconds, or nothing; $2 directory, "~" is the home; $3 e to end what the command leaves in the
+# background, or nothing; the others as wrapping.sh has them, without these
 #
 # Further codes: 998, the directory cannot be entered, and nothing ran; 997, the limit has passed, and nothing of the
-# command is left; 996, something may be. Behind 137 stands how often the system has killed something in this
-# container for want of memory, where it tells.
+# command is left; 996, something may be. Behind the code may stand a number: with 137, how often the system has
+# killed something in this container for want of memory, where it tells; with others 1, when something was ended in the background.
 exec 3>&2 2>/dev/null
-_cs_limit=$1 _cs_dir=$2 _cs_plain=1 _cs_timer='' _cs_late='' _cs_k=''
-shift 2
+_cs_limit=$1 _cs_dir=$2 _cs_ending=$3 _cs_plain=1 _cs_timer='' _cs_late='' _cs_k=''
+shift 3
 # include launch.sh
 # include tree.sh
 
@@ -50,6 +51,9 @@ over() {
     return
   fi
   [ ! "$_cs_timer" ] || kill "$_cs_timer"
+  if [ "$_cs_ending" ] && end_tree "CLOUDSANDBOX_CALL=$CLOUDSANDBOX_CALL" "$$:" "$$ $_cs_timer"; then
+    [ "$_cs_found" = ' ' ] || _cs_k=1
+  fi
   [ "$1" != 137 ] || count_memory_kills
   tell "$1${_cs_k:+ $_cs_k}"
 }

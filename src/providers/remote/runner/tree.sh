@@ -1,6 +1,6 @@
 # shellcheck shell=sh
 # end_tree MARK ROOT SPARE: ends every process of a command, and says whether none was left: 0 nothing, 1
-# something lives, 2 there is no way to look. Those with a number in SPARE do not count.
+# something lives, 2 there is no way to look; _cs_found has them. Those with a number in SPARE do not count.
 #
 # MARK is NAME=VALUE, a variable that the command was given. ROOT is "PID:START" of its first process, or
 # "PID:", or nothing. To the command belong the processes with the mark in their environment, those
@@ -105,7 +105,7 @@ end_tree() {
     pass 0
     _cs_n=$((_cs_n + 1))
   done
-  _cs_n=0
+  _cs_n=0 _cs_found=$_cs_tree
   while [ "$_cs_tree" != ' ' ]; do
     [ $_cs_n -lt 50 ] || return 1
     kill_tree
