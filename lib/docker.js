@@ -2,14 +2,16 @@
 //
 // Invariant: what would lead out of the container (the engine's socket, the machine's own folders, its
 // network, its users' names) is refused here, before anything is created; the core checks shapes only.
+import { captureSite, errorFromNative, isNativeError } from "./errors.js";
+import { native } from "./native.js";
 import {
-  checkBoolean, checkEnvObject, checkFunction, checkInteger, checkItems, checkNames, checkString, checkTexts, checkWord, given,
+  checkBoolean, checkEnvObject, checkFunction, checkInteger, checkItems, checkNames, checkSignal, checkString, checkTexts, checkWord, given,
   invalid, kindOf, networkOptions, wholeOrNone,
 } from "./options.js";
 import { checkMounts } from "./mounts.js";
-import { CALL_ONLY, COMMON_OPTIONS, NativeSandbox } from "./sandbox.js";
+import { CALL_ONLY, COMMON_OPTIONS, NativeSandbox, unlessAborted } from "./sandbox.js";
 
-/** @import { DockerSandboxOptions } from "../types/index.js" */
+/** @import { DockerConnectionOptions, DockerSandboxOptions, SandboxCallOptions } from "../types/index.js" */
 
 const { existsSync } = process.getBuiltinModule("node:fs");
 
@@ -22,6 +24,8 @@ const CREATION = Object.freeze([
 const DOCKER_OPTIONS = Object.freeze([
   ...COMMON_OPTIONS, ...CONNECTION, ...CREATION, "user", "containerId", "owned",
 ]);
+
+const STALE_OPTIONS = Object.freeze([...CONNECTION, "signal"]);
 
 /** A socket's address has room for as many bytes. */
 const MAX_SOCKET_PATH = 107;
@@ -57,7 +61,27 @@ export class DockerSandbox extends NativeSandbox {
   /** @param {DockerSandboxOptions} [options] @param {string} [where] what messages call this class */
   constructor(options, where = "DockerSandbox") {
     const checked = checkNames(options, DOCKER_OPTIONS, where, CALL_ONLY);
-    super({ provider: "docker", providerId: "docker", options: checked, own: ownOptions(checked) });
+    const own = ownOptions(checked);
+    super({ provider: "docker", providerId: "docker", options: checked, own, onProgress: checked.onProgress });
+  }
+}
+
+/**
+ * Removes the containers of this package whose lifetime is over, or whose process on this machine is dead. Nothing else is
+ * touched: not those of processes that live, not those of other machines, not those of others.
+ *
+ * @param {DockerConnectionOptions & SandboxCallOptions} [options]
+ * @returns {Promise<{ removed: string[] }>}
+ */
+export async function removeStaleDockerSandboxes(options) {
+  const site = captureSite(removeStaleDockerSandboxes);
+  const { signal, ...rest } = checkNames(options, STALE_OPTIONS, "removeStaleDockerSandboxes");
+  if (checkSignal(signal)?.aborted) throw signal.reason;
+  const swept = native().sweep("docker", JSON.stringify(engineOptions(rest)));
+  try {
+    return { removed: await unlessAborted(swept, signal) };
+  } catch (error) {
+    throw isNativeError(error) ? errorFromNative(error, site) : error;
   }
 }
 

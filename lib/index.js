@@ -10,7 +10,7 @@ import "./sandbox.js";
 import "./schema.js";
 export { SandboxAgent } from "./agent.js";
 export { DaytonaSandbox } from "./daytona.js";
-export { DockerSandbox } from "./docker.js";
+export { DockerSandbox, removeStaleDockerSandboxes } from "./docker.js";
 export { E2BSandbox } from "./e2b.js";
 export { PathSecurityError, SANDBOX_ERROR_CODES, SandboxError } from "./errors.js";
 export { LocalSandbox } from "./local.js";

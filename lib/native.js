@@ -20,6 +20,7 @@ const { fileURLToPath } = process.getBuiltinModule("node:url");
  * @property {true} [backgroundKilled]
  * @property {true} [backgroundRunning]
  * @property {true} [outputLost] some output did not come; how much is not known
+ * @property {true} [oomKilled] the system has ended it for want of memory
  * @property {NativeKept} [output] left out when there was none
  * @property {NativeKept} [stdout] left out when there was none
  * @property {NativeKept} [stderr] left out when there was none
@@ -56,10 +57,12 @@ const { fileURLToPath } = process.getBuiltinModule("node:url");
  * @property {(id: number) => void} cancel
  * @property {string | null} id
  * @property {number} capabilities
+ * @property {(json: string) => void} [onProgress] set by us: told how far a long start is
  */
 /**
  * @typedef {object} NativeModule
  * @property {new (provider: string, optionsJson: string) => NativeHandle} Sandbox
+ * @property {(provider: string, optionsJson: string) => Promise<string[]>} sweep deletes what other processes have left
  * @property {string} version
  * @property {() => void} abandon ends every sandbox of this thread at once
  */

@@ -96,6 +96,7 @@ const NOTHING = Object.freeze({ bytes: Buffer.alloc(0), dropped: 0, tailAt: 0 })
  * @property {Record<string, unknown>} own what the provider itself takes, in the core's spelling
  * @property {readonly SandboxLanguage[]} [languages] what run() takes, the default first
  * @property {readonly string[]} [runOptions] the options of run(), when there are more than the port's
+ * @property {(progress: any) => void} [onProgress] told how far a start is
  */
 
 /**
@@ -153,7 +154,7 @@ export class NativeSandbox {
    *
    * @param {NativeSetup} setup
    */
-  constructor({ provider, providerId, options, own, languages = LANGUAGES, runOptions = RUN_OPTIONS }) {
+  constructor({ provider, providerId, options, own, languages = LANGUAGES, runOptions = RUN_OPTIONS, onProgress }) {
     const { defaultTimeoutSeconds = 30, startTimeoutSeconds = 60, onLost = "recreate", shell } = options;
     this.#providerId = providerId;
     this.#languages = languages;
@@ -174,6 +175,7 @@ export class NativeSandbox {
       const { sbx } = /** @type {any} */ (error);
       throw isNativeError(sbx) ? this.#translate(sbx, captureSite(new.target)) : error;
     }
+    if (onProgress) this.#handle.onProgress = AsyncResource.bind((/** @type {string} */ told) => onProgress(JSON.parse(told)));
   }
 
   /** Id of the provider, such as "unix-local". */
@@ -588,8 +590,10 @@ function watcher() {
 /**
  * The promise, or the signal's reason when that comes first.
  *
- * @param {Promise<void>} promise
+ * @template T
+ * @param {Promise<T>} promise
  * @param {AbortSignal} [signal]
+ * @returns {Promise<T>}
  */
 export async function unlessAborted(promise, signal) {
   if (signal === undefined) return promise;
@@ -598,11 +602,12 @@ export async function unlessAborted(promise, signal) {
     throw signal.reason;
   }
   let unwatch = () => {};
+  /** @type {Promise<never>} */
   const aborted = new Promise((_, reject) => {
     unwatch = watch(signal, () => reject(signal.reason));
   });
   try {
-    await Promise.race([promise, aborted]);
+    return await Promise.race([promise, aborted]);
   } finally {
     unwatch();
   }
@@ -769,6 +774,7 @@ function execResult(raw, asText) {
     durationMs: raw.durationMs,
   };
   if (raw.signal !== undefined) result.signal = raw.signal;
+  if (raw.oomKilled) result.oomKilled = true;
   return raw.details === undefined ? result : Object.assign(result, detailsOf(raw.details));
 }
 

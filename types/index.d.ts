@@ -275,6 +275,8 @@ export interface ExecResult<Data extends string | Uint8Array = string> {
   backgroundKilled: boolean;
   /** Processes that outlived the command were seen to live on. */
   backgroundRunning: boolean;
+  /** It was killed for want of memory; absent otherwise, and where nobody tells. */
+  oomKilled?: true;
   durationMs: number;
   /** Code in an interpreter: what it showed, in order. */
   results?: ExecShownResult[];

@@ -4,6 +4,7 @@
  */
 #include "binding/env.h"
 #include "binding/sandbox.h"
+#include "binding/sweep.h"
 
 namespace {
 
@@ -14,6 +15,7 @@ void Abandon(const Napi::CallbackInfo &info) {
 Napi::Object Init(Napi::Env env, Napi::Object exports) {
   env.SetInstanceData(new sbx::AddonData());
   exports.Set("Sandbox", sbx::Sandbox::Define(env));
+  exports.Set("sweep", Napi::Function::New<sbx::BeginSweep>(env, "sweep"));
   exports.Set("version", SBX_VERSION);
   exports.Set("abandon", Napi::Function::New<Abandon>(env, "abandon"));
   return exports;

@@ -40,6 +40,9 @@ private:
   Napi::Value Id(const Napi::CallbackInfo &info);
   Napi::Value Capabilities(const Napi::CallbackInfo &info);
 
+  /* Calls the object's own member `onProgress`, where it has one. */
+  static void OnProgress(void *arg, sbx_slice json);
+
   Call *NewCall(const Napi::CallbackInfo &info, Napi::Value on_output = Napi::Value());
   template <typename Begin> Napi::Value Run(Call *call, Begin begin);
 

@@ -380,6 +380,8 @@ napi_value MakeExecResult(napi_env env, const sbx_exec_result &result) {
     maker.SetBool("backgroundRunning", true);
   if (result.output_lost)
     maker.SetBool("outputLost", true);
+  if (result.oom_killed)
+    maker.SetBool("oomKilled", true);
   SetKept(maker, env, "output", result.output);
   SetKept(maker, env, "stdout", result.out);
   SetKept(maker, env, "stderr", result.err);

@@ -22,6 +22,7 @@ import { startE2B } from "../emulators/e2b/index.js";
 import { replies } from "../emulators/engine.js";
 import { removeTree, tempDir } from "../support/temp.js";
 import { daytonaRows } from "./daytona.js";
+import { dockerAgents, dockerRows, engineRows } from "./docker.js";
 import { lineRows } from "./line.js";
 
 /** Makes things that are closed when the test ends, after which `then` runs. */
@@ -131,13 +132,21 @@ async function e2b(name, tls) {
   };
 }
 
-export const providers = [
-  local,
-  await e2b("e2b"),
-  await e2b("e2bh2", makeCertificate(["127.0.0.1"])),
-  ...(await daytonaRows(closer)),
-  ...(await lineRows(closer)),
-];
+/** Where real engines run, the suite is about them: npm run test:engines. */
+const real = engineRows(closer);
+const containers = real.length > 0 ? real : await dockerRows(closer);
+
+export const providers =
+  real.length > 0
+    ? real
+    : [
+        local,
+        await e2b("e2b"),
+        await e2b("e2bh2", makeCertificate(["127.0.0.1"])),
+        ...(await daytonaRows(closer)),
+        ...(await lineRows(closer)),
+        ...containers,
+      ];
 
 /**
  * Ways to have a SandboxAgent: its own local workspace, and one over each provider.
@@ -155,6 +164,7 @@ export const agents = [
       return { make: (config) => track(new SandboxAgent({ backend: "unix-local", ...config })) };
     },
   },
+  ...dockerAgents(containers, closer),
   ...providers.map((provider) => ({
     name: `agent over ${provider.name}`,
     facts: { abort: "reason", language: provider.facts.languages[0] },
