@@ -22,6 +22,7 @@ struct sbx__upgrade {
   size_t sent; /* of both, one after the other */
   bool shut;   /* nothing more is to be sent */
   bool https;
+  bool ends_input;
   sbx_head head;
   size_t left; /* of the body of a refusal */
   curl_socket_t fd;
@@ -80,6 +81,7 @@ int sbx__http_upgrade_make(sbx__exchange *x, const sbx_http_request *request, co
   x->upgrade = u;
   u->x = x;
   u->input = request->input;
+  u->ends_input = request->end_input;
   u->https = url->https;
   sbx_head_init(&u->head, SBX_HTTP_HEAD_MAX);
   sbx_timer_init(&u->turn, x->http.op.loop, on_turn);
@@ -99,7 +101,7 @@ static sbx_slice unsent(const sbx__upgrade *u) {
 /* The other side sees the end of what is sent. */
 static void shut(sbx__upgrade *u) {
   u->shut = true;
-  if (u->input.ptr != NULL && !u->https)
+  if (u->ends_input && !u->https)
     shutdown(u->fd, SHUT_WR);
 }
 

@@ -40,6 +40,7 @@ static sbx_http_request take_over(sbx_http_request request, taken *t, sbx_slice 
   request.body = sbx_slice_str("{\"a\":1}");
   request.upgrade = "tcp";
   request.input = input;
+  request.end_input = input.ptr != NULL;
   request.on_head = on_head;
   request.on_bytes = on_bytes;
   request.consumer = t;

@@ -13,7 +13,7 @@
  *   engine.c    which engine this is, and what it can do
  *   owner.c     whose containers these are
  *   wire.c      requests to the engine, and what its refusals mean
- *   config.c, mounts.c    options
+ *   config.c, place.c, mounts.c    options
  *
  * Each includes what stands below it only. */
 #ifndef SBX_DOCKER_H

@@ -1,6 +1,6 @@
 /* exec.c - one command: what has to be there first, its process, the end of its tree.
  *
- *   long text, and input over TLS, into files --> process --> finish
+ *   long text, and input whose end cannot be told, into files --> process --> finish
  *                                                    \--> kill of the tree --> finish
  *
  * The program that runs a command keeps its limit, and says in both outputs when it has ended and
@@ -48,7 +48,7 @@ struct exec_op {
   sbx_steps steps; /* it waits for the process, or for the kill */
   char token[SBX_RUNNER_TOKEN + 1];
   sbx_buf request;
-  sbx_buf input; /* its standard input; over TLS it becomes a file first */
+  sbx_buf input; /* its standard input; where its end cannot be told it becomes a file first */
   sbx_buf text;  /* what is too long for an argument; the same */
   sbx_op *saves[2];
   char paths[2][64]; /* of the two files; "": none */
@@ -191,14 +191,6 @@ static void take_signal(sbx_exec_status *status, int number) {
   status->signal_name = number == 9 ? "SIGKILL" : NULL;
 }
 
-/* The system's count of what it has killed for want of memory has grown. */
-static void take_memory_kills(exec_op *x, int64_t count) {
-  sbx_session *session = x->steps.session;
-  x->status->oom_killed = count > session->memory_kills;
-  if (count > session->memory_kills)
-    session->memory_kills = count;
-}
-
 /* What was left was ended by the program, where that was asked for; `ended`: there was something. A
  * stream that is held open all the same shows what it did not find. */
 static void finish_ended(exec_op *x, bool ended) {
@@ -224,8 +216,7 @@ static void take_lines(exec_op *x) {
     x->has_background = false;
   } else {
     status->exit_code = said->exit_code;
-    if (said->exit_code == 137)
-      take_memory_kills(x, said->number);
+    status->oom_killed = said->exit_code == 137 && said->number > 0;
   }
   finish_ended(x, said->exit_code != 137 && said->number > 0);
 }
@@ -247,6 +238,7 @@ static void take_exit(exec_op *x, const sbx__docker_end *end) {
   if (end->exit_code > 128 && end->exit_code < 160)
     take_signal(x->status, end->exit_code - 128);
   x->status->exit_code = end->exit_code;
+  x->status->output_lost = true; /* what came is not all, as far as can be known */
   finish_ended(x, false);
 }
 
@@ -318,6 +310,7 @@ static void run(exec_op *x) {
   const sbx__docker_process_spec spec = {.request = &x->request,
                                          .input = direct ? sbx_buf_slice(&x->input)
                                                          : sbx_slice_of(NULL, 0),
+                                         .end_input = true,
                                          .on_output = on_output,
                                          .is_told = is_told};
   x->running = true;
@@ -415,7 +408,7 @@ static int prepare(exec_op *x, const sbx_exec_spec *spec, sbx_err *err) {
     rc = sbx_random_hex(x->token, SBX_RUNNER_TOKEN, err);
   if (rc != SBX_OK)
     return rc;
-  const bool needed[2] = {spec->stdin_bytes.len > 0 && x->steps.session->config->https,
+  const bool needed[2] = {spec->stdin_bytes.len > 0 && !sbx__docker_tells_end(x->steps.session),
                           sbx_runner_args_is_long(spec)};
   for (size_t i = 0; i < 2; i++) {
     if (needed[i])

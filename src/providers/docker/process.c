@@ -30,6 +30,7 @@ typedef struct process {
   sbx_frames frames;
   char *exec_id;
   sbx_buf words;
+  sbx_buf input;   /* with the line that the program waits for; empty: it needs none */
   sbx_err failure; /* what the frames say */
   uint64_t looks_until_ms;
   uint64_t look_ms;
@@ -43,6 +44,7 @@ static void release(sbx_steps *steps) {
   process *p = process_of(steps);
   sbx_free(p->exec_id);
   sbx_buf_deinit(&p->words);
+  sbx_buf_deinit(&p->input);
 }
 
 static void drop_stream(process *p) {
@@ -129,6 +131,10 @@ static int on_frame(void *arg, sbx_frame frame, sbx_slice bytes, sbx_err *err) {
   if (p->steps.op.finished) /* it was left, in the midst of what came */
     return SBX_OK;
   sbx_buf_append(&p->words, bytes.ptr, bytes.len < room ? bytes.len : room);
+  /* Podman's own words, in the process's place. */
+  if (p->steps.session->is_podman && frame == SBX_FRAME_STDERR &&
+      sbx_slice_starts_with(bytes, sbx_slice_str("Error: read unixpacket ")))
+    return SBX_OK;
   if (frame == SBX_FRAME_ERROR) {
     sbx_err_set(err, SBX_EPROVIDER, "docker: the engine gave the command up: ");
     sbx_err_append_remote(err, bytes);
@@ -156,6 +162,7 @@ static void start(process *p) {
       .consumer = p,
       .upgrade = "tcp",
       .input = p->spec.input,
+      .end_input = p->spec.end_input && sbx__docker_tells_end(p->steps.session),
   };
   sbx__docker_url(&url, config, "/exec/");
   sbx_buf_append_str(&url, p->exec_id);
@@ -191,13 +198,38 @@ static void put_name(sbx_json_out *json, const char *name) {
   sbx_json_put_name(json, sbx_slice_str(name));
 }
 
-void sbx__docker_process_begin_shell(sbx_json_out *json, sbx_buf *request,
-                                     const sbx_session *session, const char *user, bool input) {
+/* Podman may run a short process, and forget what it has printed, before it has looked who wants to
+ * have it. So there every program waits for a line, which comes to it only once that is settled. */
+#define WAITS "IFS= read -r _cs_v\n"
+static const char go[] = "\n";
+
+bool sbx__docker_tells_end(const sbx_session *session) {
+  /* Podman loses what was printed when an input was not read to its end. */
+  return !session->config->https && !session->is_podman;
+}
+
+static void put_program(sbx_json_out *json, const sbx_session *session, sbx_slice program) {
+  sbx_buf text;
+  if (!session->is_podman) {
+    sbx_json_put_string(json, program);
+    return;
+  }
+  sbx_buf_init(&text, MAX_REQUEST);
+  sbx_buf_append_str(&text, WAITS);
+  sbx_buf_append_slice(&text, program);
+  sbx_json_put_string(json, sbx_buf_slice(&text));
+  if (text.error != SBX_OK)
+    json->buf->error = text.error;
+  sbx_buf_deinit(&text);
+}
+
+void sbx__docker_process_begin(sbx_json_out *json, sbx_buf *request, const sbx_session *session,
+                               sbx_slice program, const char *user, bool input) {
   sbx_buf_init(request, MAX_REQUEST);
   sbx_json_out_init(json, request);
   sbx_json_begin_object(json);
   put_name(json, "AttachStdin");
-  sbx_json_put_bool(json, input);
+  sbx_json_put_bool(json, input || session->is_podman);
   put_name(json, "AttachStdout");
   sbx_json_put_bool(json, true);
   put_name(json, "AttachStderr");
@@ -211,13 +243,8 @@ void sbx__docker_process_begin_shell(sbx_json_out *json, sbx_buf *request,
   put_name(json, "Cmd");
   sbx_json_begin_array(json);
   put_str(json, "/bin/sh");
-}
-
-void sbx__docker_process_begin(sbx_json_out *json, sbx_buf *request, const sbx_session *session,
-                               sbx_slice program, const char *user, bool input) {
-  sbx__docker_process_begin_shell(json, request, session, user, input);
   put_str(json, "-c");
-  sbx_json_put_string(json, program);
+  put_program(json, session, program);
   put_str(json, "cloudsandbox");
 }
 
@@ -238,6 +265,16 @@ sbx_op *sbx__docker_process(sbx_session *session, const sbx__docker_process_spec
   p->spec.request = NULL;
   sbx_frames_init(&p->frames, on_frame, p);
   sbx_buf_init(&p->words, MAX_WORDS);
+  sbx_buf_init(&p->input, SIZE_MAX / 2);
+  if (session->is_podman) {
+    sbx_buf_append_str(&p->input, go);
+    sbx_buf_append_slice(&p->input, spec->input);
+    p->spec.input = sbx_buf_slice(&p->input);
+  }
+  if (p->input.error != SBX_OK) {
+    sbx_steps_finish_code(&p->steps, p->input.error);
+    return &p->steps.op;
+  }
   sbx__docker_container_url(&url, session->config, session->id, "/exec");
   /* One that is created twice and started once runs once. */
   sbx__docker_send(&p->steps, "POST", &url, spec->request, true, on_created);

@@ -17,6 +17,7 @@ typedef struct sbx__docker_end {
 typedef struct sbx__docker_process_spec {
   sbx_buf *request; /* begun by sbx__docker_process_begin(); its bytes are taken */
   sbx_slice input;  /* borrowed; without a pointer: there is none */
+  bool end_input;   /* its end is told; only where sbx__docker_tells_end() */
   /* May leave or abort the process. May be NULL. */
   void (*on_output)(void *arg, sbx_stream stream, sbx_slice bytes);
   /* Asked at the end of the streams: whether they have told enough, so that the engine need not be
@@ -28,11 +29,11 @@ typedef struct sbx__docker_process_spec {
  * options, or else the container's. */
 void sbx__docker_process_begin(sbx_json_out *json, sbx_buf *request, const sbx_session *session,
                                sbx_slice program, const char *user, bool input);
-/* The same for /bin/sh alone: its arguments follow. */
-void sbx__docker_process_begin_shell(sbx_json_out *json, sbx_buf *request,
-                                     const sbx_session *session, const char *user, bool input);
 /* Ends a request without variables. */
 void sbx__docker_process_end_request(sbx_json_out *json);
+
+/* Whether the end of an input can be told on this engine's connections. */
+bool sbx__docker_tells_end(const sbx_session *session);
 
 /* Starts it and follows it to its end. `arg` is also that of the functions. The op fails when the
  * end is not known. */

@@ -58,7 +58,6 @@ struct sbx_session {
   bool is_podman;
   void (*on_progress)(void *arg, sbx_slice json); /* NULL: nobody listens */
   void *progress_arg;
-  int64_t memory_kills; /* how many the container has told of */
   sbx_runner runner;
 };
 

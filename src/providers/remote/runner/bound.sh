@@ -6,9 +6,10 @@
 #
 # Further codes: 998, the directory cannot be entered, and nothing ran; 997, the limit has passed, and nothing of the
 # command is left; 996, something may be. Behind the code may stand a number: with 137, how often the system has
-# killed something in this container for want of memory, where it tells; with others 1, when something was ended in the background.
+# meanwhile killed something in this container for want of memory, where it tells; with others 1, when something was
+# ended in the background.
 exec 3>&2 2>/dev/null
-_cs_limit=$1 _cs_dir=$2 _cs_ending=$3 _cs_plain=1 _cs_timer='' _cs_late='' _cs_k=''
+_cs_limit=$1 _cs_dir=$2 _cs_ending=$3 _cs_plain=1 _cs_timer='' _cs_late='' _cs_k='' _cs_before=''
 shift 3
 # include launch.sh
 # include tree.sh
@@ -32,18 +33,20 @@ timer() {
   IFS= read -r _cs_v </proc/self/stat
   end_tree "CLOUDSANDBOX_CALL=$CLOUDSANDBOX_CALL" "$$:" "$$ ${_cs_v%% *}"
 }
-watch() {
-  [ "$_cs_limit" ] || return 0
-  trap _cs_late=1 USR1
-  timer &
-  _cs_timer=$!
-}
 count_memory_kills() {
   for _cs_f in /sys/fs/cgroup/memory.events /sys/fs/cgroup/memory/memory.oom_control; do
     while read -r _cs_w _cs_v; do
       [ "$_cs_w" != oom_kill ] || _cs_k=$_cs_v
     done <"$_cs_f"
   done
+}
+watch() {
+  count_memory_kills
+  _cs_before=$_cs_k _cs_k=''
+  [ "$_cs_limit" ] || return 0
+  trap _cs_late=1 USR1
+  timer &
+  _cs_timer=$!
 }
 over() {
   if [ "$_cs_late" ]; then
@@ -54,7 +57,10 @@ over() {
   if [ "$_cs_ending" ] && end_tree "CLOUDSANDBOX_CALL=$CLOUDSANDBOX_CALL" "$$:" "$$ $_cs_timer"; then
     [ "$_cs_found" = ' ' ] || _cs_k=1
   fi
-  [ "$1" != 137 ] || count_memory_kills
+  if [ "$1" = 137 ]; then
+    count_memory_kills
+    _cs_k=$((_cs_k - _cs_before))
+  fi
   tell "$1${_cs_k:+ $_cs_k}"
 }
 enter() {

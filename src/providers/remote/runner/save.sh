@@ -10,11 +10,16 @@ say() {
   echo "$1"
   exit
 }
+# What comes is read in any case: some engines lose what was printed when it is not.
+refuse() {
+  [ "$2" = 0 ] || head -c "$2" >/dev/null
+  say "$1"
+}
 _cs_v=$1
 case $_cs_v in \~ | \~/*) _cs_v=$HOME${_cs_v#?} ;; esac
 case $_cs_v in /*) ;; *) _cs_v=./$_cs_v ;; esac
-if [ -d "$_cs_v" ] || ! mkdir -p -- "${_cs_v%/*}/" || { [ -e "$_cs_v" ] && [ ! -f "$_cs_v" ]; }; then say nodir; fi
-if ! true >>"$_cs_v"; then say nodir; fi
+if [ -d "$_cs_v" ] || ! mkdir -p -- "${_cs_v%/*}/" || { [ -e "$_cs_v" ] && [ ! -f "$_cs_v" ]; }; then refuse nodir "$2"; fi
+if ! true >>"$_cs_v"; then refuse nodir "$2"; fi
 _cs_e=whole
 if [ "$2" = 0 ]; then
   : >"$_cs_v" || _cs_e=unstored
