@@ -52,6 +52,7 @@ struct exec_op {
   sbx_buf text;  /* what is too long for an argument; the same */
   sbx_op *saves[2];
   char paths[2][64]; /* of the two files; "": none */
+  sbx_buf main;      /* path of the file that code stands in; empty: it is no code */
   char shell[NAME_SHOWN];
   char dir[NAME_SHOWN];
   sbx_output *out;
@@ -91,19 +92,26 @@ static void on_killer(sbx_op *op, void *arg) {
   sbx_steps_finish(&t->steps, err.code != SBX_OK ? &err : NULL);
 }
 
-/* Success: no process of the command marked with `token` is left. */
-static sbx_op *kill_tree(sbx_session *session, const char *token, sbx_op_done done, void *arg) {
+/* Success: no process of the command is left, nor a file of ours. */
+static sbx_op *kill_tree(const exec_op *x, sbx_op_done done, void *arg) {
+  sbx_session *session = x->steps.session;
+  const sbx_slice files[] = {sbx_slice_str(x->paths[0]), sbx_slice_str(x->paths[1]),
+                             sbx_buf_slice(&x->main)};
   char mark[sizeof SBX_RUNNER_MARK + 1 + SBX_RUNNER_TOKEN];
   sbx_json_out json;
   sbx_buf request;
   tree_op *t = sbx_steps_new(sizeof *t, session, session->config->loop, done, arg);
   if (t == NULL)
     return NULL;
-  snprintf(mark, sizeof mark, SBX_RUNNER_MARK "=%s", token);
+  snprintf(mark, sizeof mark, SBX_RUNNER_MARK "=%s", x->token);
   sbx__docker_process_begin(&json, &request, session, sbx_runner_text(SBX_RUNNER_KILL), NULL,
                             false);
   sbx_json_put_string(&json, sbx_slice_str(mark));
   sbx_json_put_string(&json, sbx_slice_str(""));
+  for (size_t i = 0; i < sizeof files / sizeof *files; i++) {
+    if (files[i].len > 0)
+      sbx_json_put_string(&json, files[i]);
+  }
   sbx__docker_process_end_request(&json);
   const sbx__docker_process_spec spec = {.request = &request};
   sbx_op *process = sbx__docker_process(session, &spec, on_killer, t);
@@ -142,6 +150,7 @@ static void release(sbx_steps *steps) {
   sbx_buf_deinit(&x->request);
   sbx_buf_deinit(&x->input);
   sbx_buf_deinit(&x->text);
+  sbx_buf_deinit(&x->main);
 }
 
 /* ---- how it ended --------------------------------------------------------------------------- */
@@ -162,7 +171,7 @@ static void on_tree_killed(sbx_op *op, void *arg) {
 
 static void end_tree(exec_op *x) {
   x->killed = true;
-  sbx_steps_wait_for(&x->steps, kill_tree(x->steps.session, x->token, on_tree_killed, x));
+  sbx_steps_wait_for(&x->steps, kill_tree(x, on_tree_killed, x));
 }
 
 /* The program has started nothing. True: so it was. */
@@ -388,7 +397,7 @@ static void write_request(exec_op *x, const sbx_exec_spec *spec) {
                             NULL, direct);
   put_str(&json, limit);
   sbx_json_put_string(&json, spec->cwd);
-  put_str(&json, spec->end_background ? "e" : "");
+  put_str(&json, spec->end_background ? "e" : (x->steps.session->is_podman ? "k" : ""));
   put_str(&json, spec->merge_streams ? "j" : "");
   put_str(&json, direct ? "-" : x->paths[0]);
   put_str(&json, x->paths[1]);
@@ -419,6 +428,11 @@ static int prepare(exec_op *x, const sbx_exec_spec *spec, sbx_err *err) {
     /* The script closes the descriptor that it comes on, in its first line: line numbers hold. */
     sbx_buf_append_str(&x->text, spec->kind == SBX_EXEC_SHELL ? "exec 9<&-; " : "");
     sbx_buf_append_slice(&x->text, spec->text);
+  }
+  if (spec->kind == SBX_EXEC_CODE) { /* as wrapping.sh names it */
+    sbx_buf_append_slice(&x->main, spec->cwd);
+    sbx_buf_appendf(&x->main, "%s.cloudsandbox-%s.%s", spec->cwd.len > 0 ? "/" : "", x->token,
+                    spec->language == SBX_LANG_PYTHON ? "py" : "js");
   }
   write_request(x, spec);
   rc = x->request.error != SBX_OK ? x->request.error
@@ -453,6 +467,7 @@ sbx_op *sbx__docker_exec(sbx_session *session, const sbx_exec_spec *spec, sbx_ou
   show(x->dir, spec->cwd);
   sbx_buf_init(&x->input, MOST_INPUT);
   sbx_buf_init(&x->text, SIZE_MAX / 2);
+  sbx_buf_init(&x->main, SIZE_MAX / 2);
   sbx_timer_init(&x->drain, session->config->loop, on_drain);
   for (size_t i = 0; i < 2; i++) {
     x->streams[i] = (stream_end){.exec = x, .stream = (sbx_stream)i};
@@ -511,7 +526,7 @@ static void kill_now(sbx_steps *steps) {
   }
   x->killed = true;
   x->killer = k;
-  sbx_steps_wait_for(steps, kill_tree(steps->session, x->token, on_all_killed, k));
+  sbx_steps_wait_for(steps, kill_tree(x, on_all_killed, k));
 }
 
 sbx_op *sbx__docker_kill(sbx_session *session, sbx_op *exec, sbx_op_done done, void *arg) {

@@ -1,18 +1,20 @@
 # shellcheck shell=sh
 # program: the same as wrap.sh for wires that keep no limit.
 #
-# $1 limit in seconds, or nothing; $2 directory, "~" is the home; $3 e to end what the command leaves in the
-# background, or nothing; the others as wrapping.sh has them, without these
+# $1 limit in seconds, or nothing; $2 directory, "~" is the home; $3 letters: e to end what the command leaves in the
+# background, k to keep the outputs open for it, where the wire would close them; the others as wrapping.sh has
+# them, without these
 #
 # Further codes: 998, the directory cannot be entered, and nothing ran; 997, the limit has passed, and nothing of the
 # command is left; 996, something may be. Behind the code may stand a number: with 137, how often the system has
 # meanwhile killed something in this container for want of memory, where it tells; with others 1, when something was
 # ended in the background.
 exec 3>&2 2>/dev/null
-_cs_limit=$1 _cs_dir=$2 _cs_ending=$3 _cs_plain=1 _cs_timer='' _cs_late='' _cs_k='' _cs_before=''
+_cs_limit=$1 _cs_dir=$2 _cs_how=$3 _cs_plain=1 _cs_timer='' _cs_late='' _cs_k='' _cs_before=''
 shift 3
 # include launch.sh
 # include tree.sh
+# include lives.sh
 
 # It holds none of the outputs, and takes its sleep with it. Where sleep takes no fractions the limit is a little
 # longer. This shell is marked like the command: it is only the parent of what is ended.
@@ -48,20 +50,36 @@ watch() {
   timer &
   _cs_timer=$!
 }
+# The timer would end what is run here, too.
+ended() {
+  if [ "$_cs_late" ]; then
+    wait "$_cs_timer"
+    _cs_late=99$((7 - ($? > 0)))
+  elif [ "$_cs_timer" ]; then
+    kill "$_cs_timer"
+  fi
+}
 over() {
   if [ "$_cs_late" ]; then
-    if wait "$_cs_timer"; then tell 997; else tell 996; fi
+    tell "$_cs_late"
     return
   fi
-  [ ! "$_cs_timer" ] || kill "$_cs_timer"
-  if [ "$_cs_ending" ] && end_tree "CLOUDSANDBOX_CALL=$CLOUDSANDBOX_CALL" "$$:" "$$ $_cs_timer"; then
-    [ "$_cs_found" = ' ' ] || _cs_k=1
-  fi
+  case $_cs_how in
+  *e*)
+    if end_tree "CLOUDSANDBOX_CALL=$CLOUDSANDBOX_CALL" "$$:" "$$ $_cs_timer"; then
+      [ "$_cs_found" = ' ' ] || _cs_k=1
+    fi
+    ;;
+  esac
   if [ "$1" = 137 ]; then
     count_memory_kills
     _cs_k=$((_cs_k - _cs_before))
   fi
   tell "$1${_cs_k:+ $_cs_k}"
+  case $_cs_how in *k*) linger ;; esac
+}
+linger() {
+  while tree_lives "CLOUDSANDBOX_CALL=$CLOUDSANDBOX_CALL" "$$:"; do sleep 1; done
 }
 enter() {
   case $_cs_dir in

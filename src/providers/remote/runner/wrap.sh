@@ -6,6 +6,7 @@
 exec 3>&2 2>/dev/null
 _cs_plain=
 watch() { :; }
+ended() { :; }
 over() { tell "$1"; }
 # include launch.sh
 # include wrapping.sh

@@ -2,7 +2,8 @@
 # wrap ...: what wrap.sh and bound.sh do, who define the functions
 #
 #   watch       the command is about to be started
-#   over CODE   it has ended, with this exit code: calls tell
+#   ended       it has ended; nothing that would hinder this shell may go on
+#   over CODE   it had this exit code: calls tell
 #
 # and _cs_plain: a shell that was not asked for by its name is no login shell.
 #
@@ -93,6 +94,7 @@ wrap() {
     esac
   )
   set -- "$?"
+  ended
   [ ! "$_cs_main" ] || clean "$_cs_main"
   over "$1"
   exit "$1"
