@@ -72,4 +72,40 @@ export const clients = {
       return { shell: () => sandbox.process.executeCommand("true"), close: () => sandbox.delete() };
     };
   },
+  async "docker/ours"(url) {
+    const { DockerSandbox } = await import(library);
+    return async () => {
+      const sandbox = new DockerSandbox({ host: url, image: "cloudsandbox/busybox", pull: "never" });
+      await sandbox.start();
+      return { shell: () => sandbox.exec({ command: "true" }), close: () => sandbox.close() };
+    };
+  },
+  async "docker/sdk"(url) {
+    const { default: Dockerode } = await import("dockerode");
+    const engine = new Dockerode({ socketPath: url.replace("unix://", "") });
+    return async () => {
+      const container = await engine.createContainer({
+        Image: "cloudsandbox/busybox", Entrypoint: ["/bin/sh"], Cmd: ["-c", "while :; do sleep 1000; done"], User: "65534:65534",
+        WorkingDir: "/tmp", HostConfig: { NetworkMode: "none", PidsLimit: 256, ReadonlyRootfs: true, CapDrop: ["ALL"], Tmpfs: { "/tmp": "rw,exec" } },
+      });
+      await container.start();
+      return {
+        // As its documentation does it: the streams taken apart and kept, then the exit code.
+        async shell() {
+          const exec = await container.exec({ Cmd: ["sh", "-c", "true"], AttachStdout: true, AttachStderr: true });
+          const stream = await exec.start({ hijack: true, stdin: false });
+          const { PassThrough } = await import("node:stream");
+          /** @type {Buffer[]} */
+          const parts = [];
+          const [out, err] = [new PassThrough(), new PassThrough()];
+          for (const side of [out, err]) side.on("data", (part) => parts.push(part));
+          engine.modem.demuxStream(stream, out, err);
+          await new Promise((resolve, reject) => stream.once("end", resolve).once("error", reject));
+          const { ExitCode } = await exec.inspect();
+          return { exitCode: ExitCode ?? undefined, output: Buffer.concat(parts).toString() };
+        },
+        close: () => container.remove({ force: true, v: true }),
+      };
+    };
+  },
 };

@@ -90,6 +90,18 @@ export const measures = {
     await client.close();
     return rate;
   },
+  /** What an engine of containers dominates: microseconds of CPU of the client and of time per command, and commands per
+   * second, 32 at a time. */
+  async engine(open, count) {
+    const client = await open();
+    await timed(client, Math.round(count / 4));
+    const one = await timed(client, count);
+    const start = performance.now();
+    await repeat(2 * count, 32, () => checked(client));
+    const rate = ((2 * count) / (performance.now() - start)) * 1000;
+    await client.close();
+    return { ...one, rate };
+  },
   /** Milliseconds to read a large file, and to write it. */
   async files(open, count) {
     const client = await open();

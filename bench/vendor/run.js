@@ -65,6 +65,17 @@ export async function measureClient(server, client, measure, count, checkout) {
   return result;
 }
 
+/** The same of a service that is there, wherever the system places both. @param {string} url @param {string} client @param {string} measure
+ * @param {number} count */
+export async function runClient(url, client, measure, count) {
+  const child = startClient(client, url);
+  child.send({ measure, count });
+  const { result } = await message(child);
+  child.disconnect();
+  await once(child, "exit");
+  return result;
+}
+
 /** The same by a program that prints its result. @param {Server} server @param {string} program @param {string} measure
  * @param {number} count @param {string} request a file */
 export async function measureProgram(server, program, measure, count, request) {
