@@ -6,7 +6,7 @@ import { footprint, importTimes, ownFootprint } from "./packages.js";
 import { runClient } from "./run.js";
 
 const ROUNDS = 5;
-const COMMANDS = 120;
+const COMMANDS = 100;
 
 const [host] = process.argv.slice(2);
 /** @type {Record<"ours" | "sdk", { cpu: number, p50: number, p99: number, rate: number }[]>} */

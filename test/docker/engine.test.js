@@ -68,13 +68,24 @@ describe("a pull", () => {
 });
 
 describe("commands", () => {
-  test("frames that are cut at every byte", async (t) => {
+  test("C016 frames that are cut at every byte", async (t) => {
     const { engine, make } = await open(t);
     const sandbox = make();
     await sandbox.start();
     engine.fault("POST /exec/{id}/start", { pieceBytes: 1 }, { times: 1 });
     const result = await sandbox.exec({ command: "echo out; echo err >&2; exit 3" });
     assert.deepEqual([result.stdout, result.stderr, result.exitCode], ["out\n", "err\n", 3]);
+  });
+
+  test("C017 whatever the stream is called, and whether it is switched to or just sent, its bytes pass unchanged", async (t) => {
+    const { engine, make } = await open(t);
+    const sandbox = make();
+    await sandbox.start();
+    for (const type of ["application/vnd.docker.raw-stream", "application/vnd.docker.multiplexed-stream", "text/plain"]) {
+      engine.fault("POST /exec/{id}/start", { headers: { "content-type": type } });
+      const { stdout, exitCode } = await sandbox.exec({ command: "printf 'a\\000\\001\\377b'", encoding: "buffer" });
+      assert.deepEqual([[...stdout], exitCode], [[97, 0, 1, 255, 98], 0], type);
+    }
   });
 
   test("a stream that breaks is never a success: cut after each byte of a short one", async (t) => {
@@ -114,7 +125,7 @@ describe("commands", () => {
     }
   });
 
-  test("C016 an exec whose end was cut off and that is said to run for ever: no exit code is made up", async (t) => {
+  test("an exec whose end was cut off and that is said to run for ever: no exit code is made up", async (t) => {
     const { engine, make } = await open(t, { seed: null });
     const sandbox = make();
     await sandbox.start();
@@ -143,7 +154,7 @@ describe("commands", () => {
     }
   });
 
-  test("C017 a container that was killed for want of memory is lost, and its reason is told", async (t) => {
+  test("a container that was killed for want of memory is lost, and its reason is told", async (t) => {
     const { emulator, make } = await open(t);
     const sandbox = make();
     await sandbox.start();

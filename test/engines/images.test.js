@@ -47,6 +47,18 @@ for (const engine of engines) {
       });
     }
 
+    for (const user of ["65534:65534", "1000:1000", "0:0"]) {
+      test(`C030 what was written from outside is the commands' own to change, as user ${user}`, async (t) => {
+        const sandbox = open(t, engine).make({ image: "cloudsandbox/busybox", user });
+        await sandbox.writeFile("f", "x\n");
+        assert.deepEqual(await sandbox.shell("echo y >> f && id -u"), { output: `${user.split(":")[0]}\n`, exitCode: 0 });
+        assert.equal(await sandbox.readFile("f"), "x\ny\n");
+        await sandbox.shell("echo made > sub");
+        await sandbox.writeFile("sub", "replaced\n");
+        assert.equal((await sandbox.shell("cat sub")).output, "replaced\n");
+      });
+    }
+
     test("without bash the shell is sh; without an interpreter code says what is missing", async (t) => {
       const sandbox = open(t, engine).make({ image: "cloudsandbox/busybox" });
       assert.deepEqual(await sandbox.shell('echo "[$BASH_VERSION]"'), { output: "[]\n", exitCode: 0 });
