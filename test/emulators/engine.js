@@ -217,7 +217,7 @@ export class Engine {
 
   /** Closes every TCP connection by a reset, as a crashing host would. */
   dropConnections() {
-    for (const socket of this.#sockets.keys()) socket.resetAndDestroy();
+    for (const socket of this.#sockets.keys()) socket.remoteAddress ? socket.resetAndDestroy() : socket.destroy();
   }
 
   /** Ends all listeners and connections; what waits at a gate goes on, to find its client gone. */

@@ -389,8 +389,10 @@ export class Exchange {
     } else await this.#wait(new Promise((resolve) => socket.write("", resolve)));
   }
 
+  /** A Unix socket knows no reset: its peer sees an end. */
   #resetConnection() {
-    this.#raw?.resetAndDestroy();
+    if (this.#raw?.remoteAddress) this.#raw.resetAndDestroy();
+    else this.#raw?.destroy();
   }
 
   /** @param {Promise<unknown>} promise */

@@ -66,6 +66,7 @@ static bool only_pretends(const sbx_json *info) {
   const sbx_json *options = sbx_json_get(info, "SecurityOptions");
   sbx_slice text, version = {NULL, 0};
   bool rootless = false;
+  sbx_json_bool(sbx_json_get(info, "Rootless"), &rootless); /* Podman */
   for (const sbx_json *v = sbx_json_next(options, NULL, NULL); v != NULL;
        v = sbx_json_next(options, v, NULL))
     rootless = rootless || (sbx_json_string(v, &text) && sbx_slice_eq_str(text, "name=rootless"));
