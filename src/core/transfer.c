@@ -48,7 +48,6 @@ struct sbx__pool {
   sock *socks;
   sbx__waiter *first_waiter, *last_waiter;
   size_t waiters;
-  sbx_timer wake; /* a paused transfer has nothing else that wakes the loop */
   sbx_transfer *active;
   bool inside;
   uint64_t rounds; /* how often libcurl was told something */
@@ -81,8 +80,6 @@ static void serve_queue(void *arg) {
     leave_queue(p, w);
     w->serve(w);
   }
-  if (p->waiters > 0)
-    sbx_timer_start(&p->wake, 1);
 }
 
 static void join_queue(pool *p, sbx__waiter *w) {
@@ -97,13 +94,6 @@ static void join_queue(pool *p, sbx__waiter *w) {
   p->last_waiter = w;
   if (p->waiters++ == 0)
     sbx_loop_each_turn(p->loop, serve_queue, p);
-  if (!p->wake.armed)
-    sbx_timer_start(&p->wake, 1);
-}
-
-/* The turn that it makes is all. */
-static void on_wake(sbx_timer *timer) {
-  (void)timer;
 }
 
 /* ---- what has ended ---- */
@@ -340,7 +330,6 @@ static void free_pool(void *state) {
   while (p->socks != NULL)
     free_sock(p->socks);
   sbx_timer_stop(&p->timer);
-  sbx_timer_stop(&p->wake);
   sbx_free(p);
 }
 
@@ -351,7 +340,6 @@ static pool *new_pool(sbx_loop *loop, const sbx_curl *curl) {
   p->loop = loop;
   p->curl = curl;
   sbx_timer_init(&p->timer, loop, on_timeout);
-  sbx_timer_init(&p->wake, loop, on_wake);
   p->multi = curl->multi_init();
   if (p->multi == NULL) {
     sbx_free(p);
