@@ -610,6 +610,13 @@ void sbx_json_put_string(sbx_json_out *out, sbx_slice value) {
   write_string(out->buf, value);
 }
 
+void sbx_json_put_escaped(sbx_json_out *out, sbx_slice text) {
+  before_value(out);
+  sbx_buf_append_char(out->buf, '"');
+  sbx_buf_append_slice(out->buf, text);
+  sbx_buf_append_char(out->buf, '"');
+}
+
 void sbx_json_put_int(sbx_json_out *out, int64_t value) {
   before_value(out);
   sbx_buf_appendf(out->buf, "%lld", (long long)value);

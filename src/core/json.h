@@ -61,6 +61,8 @@ void sbx_json_end_array(sbx_json_out *out);
 void sbx_json_put_name(sbx_json_out *out, sbx_slice name);
 /* Invalid UTF-8 becomes U+FFFD. */
 void sbx_json_put_string(sbx_json_out *out, sbx_slice value);
+/* The same with a text that is escaped already. */
+void sbx_json_put_escaped(sbx_json_out *out, sbx_slice text);
 void sbx_json_put_int(sbx_json_out *out, int64_t value);
 void sbx_json_put_bool(sbx_json_out *out, bool value);
 void sbx_json_put_null(sbx_json_out *out);

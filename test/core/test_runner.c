@@ -2,6 +2,7 @@
  * programs themselves are tested in test/runner/. */
 #include "providers/remote/runner/line.h"
 #include "providers/remote/runner/report.h"
+#include "providers/remote/runner/text.h"
 
 #include "core/enc.h"
 #include "core/err.h"
@@ -59,6 +60,19 @@ static bool says(sbx_slice text, const char *wanted) {
       return true;
   }
   return false;
+}
+
+static void test_programs_are_escaped_for_json(void **state) {
+  (void)state;
+  for (int i = SBX_RUNNER_LAUNCH; i <= SBX_RUNNER_PUT; i++) {
+    sbx_slice text = sbx_runner_text((sbx_runner_program)i);
+    sbx_buf escaped;
+    sbx_buf_init(&escaped, SIZE_MAX);
+    sbx_json_escape(&escaped, text);
+    assert_true(text.len > 0);
+    assert_true(sbx_slice_eq(sbx_buf_slice(&escaped), sbx_runner_json((sbx_runner_program)i)));
+    sbx_buf_deinit(&escaped);
+  }
 }
 
 static sbx_runner_command command_of(const sbx_exec_spec *spec) {
@@ -275,6 +289,7 @@ static void test_reports_that_are_wrong(void **state) {
 
 int main(void) {
   const struct CMUnitTest tests[] = {
+      cmocka_unit_test(test_programs_are_escaped_for_json),
       cmocka_unit_test(test_text_of_the_user_is_not_in_the_program),
       cmocka_unit_test(test_a_line_is_the_same_in_json_or_not),
       cmocka_unit_test(test_folders_that_go_along),

@@ -23,7 +23,8 @@
 enum {
   MAX_ARGUMENT = 100 * 1024,     /* the kernel refuses one of 128 KiB */
   MAX_VARIABLE = 128 * 1024 - 8, /* with its name; the program holds it under a longer one, too */
-  MAX_REQUEST = 64 * 1024 * 1024
+  MAX_REQUEST = 64 * 1024 * 1024,
+  LITTLE_TEXT = 512 /* of a usual request, beside its program */
 };
 
 /* ---- the line ------------------------------------------------------------------------------- */
@@ -100,6 +101,7 @@ static void put_name(sbx_json_out *out, const char *name) {
 /* Opens the request up to the arguments of `program`. */
 static void begin(sbx_json_out *out, sbx_buf *buf, sbx_runner_program program) {
   sbx_buf_init(buf, MAX_REQUEST);
+  sbx_buf_reserve(buf, sbx_runner_json(program).len + LITTLE_TEXT);
   sbx_json_out_init(out, buf);
   sbx_json_begin_object(out);
   put_name(out, "process");
@@ -109,7 +111,7 @@ static void begin(sbx_json_out *out, sbx_buf *buf, sbx_runner_program program) {
   put_name(out, "args");
   sbx_json_begin_array(out);
   put_str(out, "-c");
-  sbx_json_put_string(out, sbx_runner_text(program));
+  sbx_json_put_escaped(out, sbx_runner_json(program));
   put_str(out, "cloudsandbox");
 }
 

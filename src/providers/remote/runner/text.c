@@ -28,6 +28,15 @@ sbx_slice sbx_runner_text(sbx_runner_program program) {
   return texts[program];
 }
 
+sbx_slice sbx_runner_json(sbx_runner_program program) {
+  static const sbx_slice texts[] = {
+#define X(number, name) [number] = {json_##name, sizeof json_##name - 1},
+      PROGRAMS(X)
+#undef X
+  };
+  return texts[program];
+}
+
 sbx_slice sbx_runner_quoted(sbx_runner_program program) {
   static const sbx_slice texts[] = {
 #define X(number, name) [number] = {quoted_##name, sizeof quoted_##name - 1},
