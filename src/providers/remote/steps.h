@@ -61,13 +61,12 @@ typedef struct sbx_repeat {
 } sbx_repeat;
 
 /* Waits and then calls `on_time`, when `err` may pass by the rule. No pause is shorter than the
- * error or the Retry-After of `reply` says; NULL: the error's word is enough. False: it does not
- * pass, or not before the op's deadline; there is no pause. */
+ * error says. False: it does not pass, or not before the op's deadline; there is no pause. */
 bool sbx_steps_repeat(sbx_steps *steps, sbx_repeat *repeat, const sbx_repeat_rule *rule,
-                      const sbx_http *reply, const sbx_err *err, sbx_steps_time on_time);
+                      const sbx_err *err, sbx_steps_time on_time);
 /* The next of the rule's pauses. */
 uint64_t sbx_repeat_pause(sbx_repeat *repeat, const sbx_repeat_rule *rule);
-/* `err` NULL: success. */
+/* `err` NULL, or without a code: success. */
 void sbx_steps_finish(sbx_steps *steps, const sbx_err *err);
 void sbx_steps_finish_code(sbx_steps *steps, int code);
 
