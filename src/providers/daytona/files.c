@@ -46,26 +46,10 @@ static int make_absolute(sbx_remote_file *file) {
   return rc;
 }
 
-static void upload(sbx_remote_file *file, const char *route, sbx_slice named,
-                   const sbx_http_part *parts, size_t count, sbx_steps_reply on_reply) {
-  const sbx_config *config = file->steps.session->config;
-  sbx_buf url;
-  /* A file may be written twice. */
-  sbx_http_request request = {
-      .method = "POST",
-      .headers = &config->headers,
-      .parts = parts,
-      .part_count = count,
-      .repeatable = true,
-      .timeout_ms = SBX_NO_TIMEOUT,
-  };
-  sbx__daytona_tool_url(&url, file->steps.session, route, named);
-  sbx_remote_exchange_send(&file->steps, config->http, &url, &request, NULL, on_reply);
-}
-
 static void upload_alone(sbx_remote_file *file) {
-  sbx_http_part part = sbx_remote_files_part(file, "file");
-  upload(file, "/files/upload", sbx_buf_slice(&file->path), &part, 1, sbx_remote_files_on_put);
+  sbx_http_part part = sbx_remote_files_part("file", sbx_buf_slice(&file->bytes));
+  sbx__daytona_upload(&file->steps, "/files/upload", sbx_buf_slice(&file->path), &part, 1,
+                      sbx_remote_files_on_put);
 }
 
 static void on_folder(sbx_steps *steps, sbx_http *reply) {
@@ -117,9 +101,10 @@ static void start_put(sbx_steps *steps) {
   } else {
     sbx_http_part parts[2] = {
         {.name = sbx_slice_str("files[0].path"), .content = sbx_buf_slice(&file->path)},
-        sbx_remote_files_part(file, "files[0].file"),
+        sbx_remote_files_part("files[0].file", sbx_buf_slice(&file->bytes)),
     };
-    upload(file, "/files/bulk-upload", sbx_slice_of(NULL, 0), parts, 2, on_bulk_uploaded);
+    sbx__daytona_upload(steps, "/files/bulk-upload", sbx_slice_of(NULL, 0), parts, 2,
+                        on_bulk_uploaded);
   }
   sbx_remote_files_watch(file);
 }

@@ -73,6 +73,22 @@ void sbx__daytona_to_api(sbx_steps *steps, const char *method, const char *id, c
   sbx__daytona_send(steps, method, &url, NULL, true, on_reply);
 }
 
+void sbx__daytona_upload(sbx_steps *steps, const char *route, sbx_slice file,
+                         const sbx_http_part *parts, size_t count, sbx_steps_reply on_reply) {
+  const sbx_config *config = steps->session->config;
+  sbx_buf url;
+  const sbx_http_request request = {
+      .method = "POST",
+      .headers = &config->headers,
+      .parts = parts,
+      .part_count = count,
+      .repeatable = true,
+      .timeout_ms = SBX_NO_TIMEOUT,
+  };
+  sbx__daytona_tool_url(&url, steps->session, route, file);
+  sbx_remote_exchange_send(steps, config->http, &url, &request, NULL, on_reply);
+}
+
 /* ---- refusals ------------------------------------------------------------------------------- */
 
 #define HINT_AT_URL "; is this the address of a Daytona API? It usually ends in \"/api\""

@@ -25,6 +25,10 @@ void sbx__daytona_send(sbx_steps *steps, const char *method, sbx_buf *url, sbx_b
 /* A request about one sandbox, without a body, that may be repeated; see sbx__daytona_api_url(). */
 void sbx__daytona_to_api(sbx_steps *steps, const char *method, const char *id, const char *rest,
                          sbx_steps_reply on_reply);
+/* Writes a file, which may be done twice: the parts of a form to a route of the toolbox; `file` as
+ * in sbx__daytona_tool_url(). */
+void sbx__daytona_upload(sbx_steps *steps, const char *route, sbx_slice file,
+                         const sbx_http_part *parts, size_t count, sbx_steps_reply on_reply);
 
 /* The API. Its SBX_ENOTFOUND is its own word; somebody else's 404 is SBX_EPROTO. */
 extern const sbx_remote_service sbx__daytona_api;

@@ -56,7 +56,6 @@ static void call(sbx_steps *steps, const char *method, sbx_slice path, uint64_t 
                               .http.take_body = &body,
                               .http.repeatable = true,
                               .http.timeout_ms = timeout_ms,
-                              .http.max_bytes = SBX_REMOTE_REPLY_MAX,
                               .rpc = true};
   sbx__e2b_to_sandbox(steps, &request, on_reply);
   sbx_buf_deinit(&body);
@@ -138,7 +137,7 @@ static sbx_op *put(sbx_session *session, sbx_slice path, sbx_slice prefix, sbx_s
     sbx_steps_finish_code(&file->steps, file->bytes.error);
     return &file->steps.op;
   }
-  const sbx_http_part part = sbx_remote_files_part(file, "file");
+  const sbx_http_part part = sbx_remote_files_part("file", sbx_buf_slice(&file->bytes));
   sbx__e2b_request request = {.http.method = "POST",
                               .http.repeatable = true,
                               .http.timeout_ms = SBX_NO_TIMEOUT,

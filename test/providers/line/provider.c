@@ -220,7 +220,7 @@ static void send_line(sbx_runner_op *op, sbx_buf *body, const sbx_runner_sending
   send_to(&op->steps,
           &(sbx_http_request){.method = "POST",
                               .take_body = body,
-                              .repeatable = how->spec == NULL,
+                              .repeatable = !how->once,
                               .timeout_ms = how->timeout_ms,
                               .max_bytes = how->max_bytes},
           on_printed);

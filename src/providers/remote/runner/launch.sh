@@ -1,6 +1,4 @@
 # shellcheck shell=sh
-# program: a function for others.
-#
 # launch KIND ...: becomes the command, in a session of its own where there is setsid.
 #
 #   launch shell SHELL TEXT    a command line for SHELL: "bash", "sh", a path, or nothing for bash where there

@@ -8,8 +8,8 @@
 # $6 letters: j both outputs in one; k keep what does not fit into the report, to be fetched; e end what the
 #    command leaves in the background
 # $7 shell, python or node; $8 which shell
-# $9 the text, $10 its input, $11 variables, as lines for sh; each in base64, or "3" for what stands on that
-#    descriptor (or "0"), "@FILE" for a file that is here, "@" for what store.sh has stored, or nothing
+# $9 the text, $10 its input, $11 variables, as lines for sh; each in base64, or "@FILE" for a file that is here,
+#    "@" for what store.sh has stored, or nothing
 # $12... tags of commands to forget
 #
 # The folder holds: pid of this program, and root, the command's first process; text and input; the pipes o and
@@ -41,8 +41,6 @@ make_folder() {
 # take SOURCE: prints it.
 take() {
   case $1 in
-  3) base64 -d <&3 ;;
-  0) base64 -d ;;
   @*) cat "${1#@}" && rm -f "${1#@}" ;;
   *) printf %s "$1" | base64 -d ;;
   esac
@@ -175,7 +173,7 @@ _cs_join='' _cs_keep='' _cs_text='' _cs_main=''
 case $6 in *j*) _cs_join=1 ;; esac
 case $6 in *k*) _cs_keep=1 ;; esac
 case $7$_cs_src in
-shell3 | shell@*) { printf 'exec 9<&-; ' && take "$_cs_src"; } >"$_cs_h/text" || give_up unstored ;;
+shell@*) { printf 'exec 9<&-; ' && take "$_cs_src"; } >"$_cs_h/text" || give_up unstored ;;
 shell*)
   _cs_text=$(take "$_cs_src" && echo .) || give_up unstored
   _cs_text=${_cs_text%.}
@@ -195,7 +193,6 @@ shell*)
   fi
   ;;
 esac
-exec 3<&-
 case $_cs_in in
 '') ;;
 @*) _cs_in=${_cs_in#@} ;;
@@ -204,7 +201,6 @@ case $_cs_in in
   _cs_in=$_cs_h/input
   ;;
 esac
-exec </dev/null
 if [ "$_cs_env" ]; then _cs_env=$(take "$_cs_env") || give_up unstored; fi
 
 {

@@ -5,43 +5,30 @@
 
 #include "runner_programs.h"
 
-#define PROGRAMS(X)                                                                                \
-  X(SBX_RUNNER_LAUNCH, launch)                                                                     \
-  X(SBX_RUNNER_WRAP, wrap)                                                                         \
-  X(SBX_RUNNER_KILL, kill)                                                                         \
-  X(SBX_RUNNER_RUN, run)                                                                           \
-  X(SBX_RUNNER_ASK, ask)                                                                           \
-  X(SBX_RUNNER_FETCH, fetch)                                                                       \
-  X(SBX_RUNNER_FORGET, forget)                                                                     \
-  X(SBX_RUNNER_STOP, stop)                                                                         \
-  X(SBX_RUNNER_STORE, store)                                                                       \
-  X(SBX_RUNNER_LIST, list)                                                                         \
-  X(SBX_RUNNER_GET, get)                                                                           \
-  X(SBX_RUNNER_PUT, put)
+// clang-format off
+#define TEXT(array) {array, sizeof array - 1}
+#define PROGRAM(name) {TEXT(plain_##name), TEXT(json_##name), TEXT(quoted_##name)}
+// clang-format on
+
+static const struct {
+  sbx_slice plain, json, quoted;
+} programs[] = {
+    [SBX_RUNNER_WRAP] = PROGRAM(wrap),   [SBX_RUNNER_KILL] = PROGRAM(kill),
+    [SBX_RUNNER_RUN] = PROGRAM(run),     [SBX_RUNNER_ASK] = PROGRAM(ask),
+    [SBX_RUNNER_FETCH] = PROGRAM(fetch), [SBX_RUNNER_FORGET] = PROGRAM(forget),
+    [SBX_RUNNER_STOP] = PROGRAM(stop),   [SBX_RUNNER_STORE] = PROGRAM(store),
+    [SBX_RUNNER_LIST] = PROGRAM(list),   [SBX_RUNNER_GET] = PROGRAM(get),
+    [SBX_RUNNER_PUT] = PROGRAM(put),
+};
 
 sbx_slice sbx_runner_text(sbx_runner_program program) {
-  static const sbx_slice texts[] = {
-#define X(number, name) [number] = {plain_##name, sizeof plain_##name - 1},
-      PROGRAMS(X)
-#undef X
-  };
-  return texts[program];
+  return programs[program].plain;
 }
 
 sbx_slice sbx_runner_json(sbx_runner_program program) {
-  static const sbx_slice texts[] = {
-#define X(number, name) [number] = {json_##name, sizeof json_##name - 1},
-      PROGRAMS(X)
-#undef X
-  };
-  return texts[program];
+  return programs[program].json;
 }
 
 sbx_slice sbx_runner_quoted(sbx_runner_program program) {
-  static const sbx_slice texts[] = {
-#define X(number, name) [number] = {quoted_##name, sizeof quoted_##name - 1},
-      PROGRAMS(X)
-#undef X
-  };
-  return texts[program];
+  return programs[program].quoted;
 }

@@ -5,9 +5,8 @@
 #include "core/buf.h"
 
 typedef enum sbx_runner_program {
-  SBX_RUNNER_LAUNCH, /* no program, but the function `launch`, for wrappers of a provider's own */
-  SBX_RUNNER_WRAP,   /* runs a command, for wires that stream its outputs */
-  SBX_RUNNER_KILL,   /* ends a process tree; its exit code says whether nothing is left */
+  SBX_RUNNER_WRAP, /* runs a command, for wires that stream its outputs */
+  SBX_RUNNER_KILL, /* ends a process tree; its exit code says whether nothing is left */
   SBX_RUNNER_RUN,
   SBX_RUNNER_ASK,
   SBX_RUNNER_FETCH,
