@@ -66,6 +66,9 @@ void sbx_json_put_escaped(sbx_json_out *out, sbx_slice text);
 void sbx_json_put_int(sbx_json_out *out, int64_t value);
 void sbx_json_put_bool(sbx_json_out *out, bool value);
 void sbx_json_put_null(sbx_json_out *out);
+/* A copy of a parsed value. False, and null in its place, for a number that is no integer of 53
+ * bits. */
+bool sbx_json_put_value(sbx_json_out *out, const sbx_json *v);
 /* Appends `text` as it stands between the quotes of a string, for strings that are made of several
  * texts. */
 void sbx_json_escape(sbx_buf *out, sbx_slice text);

@@ -12,7 +12,6 @@
 #include "core/alloc.h"
 #include "core/enc.h"
 #include "core/err.h"
-#include "providers/e2b/session.h"
 #include "providers/remote/runner/text.h"
 
 #include <stdio.h>

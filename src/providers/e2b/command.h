@@ -2,8 +2,7 @@
 #ifndef SBX_E2B_COMMAND_H
 #define SBX_E2B_COMMAND_H
 
-#include "providers/e2b/config.h"
-#include "providers/e2b/files.h"
+#include "providers/e2b/e2b.h"
 
 /* What the trailer tells when the command was not started: there is no such shell. */
 enum { SBX__E2B_NO_SHELL = 999 };

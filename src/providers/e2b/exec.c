@@ -14,16 +14,11 @@
  *
  * Invariants: the start request is sent at most once. A kill succeeds only when nothing marked was
  * left when it was looked for. */
-#include "providers/e2b/exec.h"
+#include "providers/e2b/command.h"
+#include "providers/e2b/process.h"
 
 #include "core/err.h"
 #include "core/rand.h"
-#include "providers/e2b/command.h"
-#include "providers/e2b/files.h"
-#include "providers/e2b/life.h"
-#include "providers/e2b/process.h"
-#include "providers/e2b/session.h"
-#include "providers/e2b/wire.h"
 
 #include <stdio.h>
 #include <string.h>
@@ -54,15 +49,8 @@ static void send_signal(sbx_session *session, int64_t pid) {
   sbx_buf_init(&body, MAX_BODY);
   sbx_buf_appendf(&body, "{\"process\":{\"pid\":%lld},\"signal\":\"SIGNAL_SIGKILL\"}",
                   (long long)pid);
-  sbx__e2b_request request = {.http.method = "POST",
-                              .path = sbx_slice_str("/process.Process/SendSignal"),
-                              .content_type = "application/json",
-                              .http.take_body = &body,
-                              .http.repeatable = true,
-                              .http.timeout_ms = KILLER_LIMIT_MS,
-                              .rpc = true};
-  sbx__e2b_to_sandbox(steps, &request, on_signal_reply);
-  sbx_buf_deinit(&body);
+  sbx_op_set_deadline(&steps->op, KILLER_LIMIT_MS);
+  sbx__e2b_call(steps, "/process.Process/SendSignal", &body, on_signal_reply);
 }
 
 typedef struct tree_op {

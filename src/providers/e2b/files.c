@@ -1,18 +1,135 @@
-/* files.c - put, remove, get, list.
+/* files.c - put, remove, get, list; what the daemon's own services cannot do is a line of the
+ * runner's, which is run as a process.
  *
- * Invariant: "no such file" is the daemon's own word about the path; a 404 of anything else is not
- * taken for it. A file counts as written only when the daemon names it. */
-#include "providers/e2b/files.h"
+ * Invariants: "no such file" is the daemon's own word about the path; a 404 of anything else is not
+ * taken for it. A file counts as written only when the daemon names it. What a line has printed is
+ * handed on whole, or not at all. */
+#include "providers/e2b/process.h"
 
 #include "core/alloc.h"
 #include "core/err.h"
 #include "core/items.h"
 #include "core/url.h"
-#include "providers/e2b/line.h"
-#include "providers/e2b/wire.h"
 #include "providers/remote/files.h"
 
-enum { MAX_URL = 64 * 1024, LIST_DEPTH = 1000000, REMOVE_MS = 5000 };
+enum {
+  MAX_LINE = 1024 * 1024,
+  MAX_URL = 64 * 1024,
+  LIST_DEPTH = 1000000,
+  REMOVE_MS = 5000,
+  MAX_LIST_BYTES = 256 * 1024 * 1024,
+  MIN_LIST_BYTES = 1024 * 1024,
+  ENTRY_BYTES = 2 * 1024, /* on average; it has its path in it twice */
+  LONGEST_ENTRY = 64 * 1024
+};
+
+/* ---- lines of the runner -------------------------------------------------------------------- */
+
+typedef struct line_op {
+  sbx_steps steps;
+  sbx_runner_op *op; /* it ends this op with itself */
+  sbx_buf printed;
+  bool gap;
+} line_op;
+
+static void release_line(sbx_steps *steps) {
+  sbx_buf_deinit(&((line_op *)(void *)steps)->printed);
+}
+
+static void on_output(void *arg, sbx_stream stream, sbx_slice bytes) {
+  line_op *l = arg;
+  if (stream == SBX_STDOUT && sbx_buf_append_slice(&l->printed, bytes) != SBX_OK)
+    sbx__e2b_process_leave(l->steps.request);
+}
+
+static void on_gap(void *arg) {
+  ((line_op *)arg)->gap = true;
+}
+
+static void on_process(sbx_op *process, void *arg) {
+  line_op *l = arg;
+  sbx_err err = process->err;
+  l->steps.request = NULL;
+  if (err.code == SBX_OK && l->printed.error != SBX_OK)
+    sbx_err_set(&err, l->printed.error, NULL);
+  else if (err.code == SBX_OK && l->gap)
+    sbx_err_set(&err, SBX_ENET, "e2b: %s: a part of the answer was lost on the way", l->op->verb);
+  sbx_steps_finish(&l->steps, err.code != SBX_OK ? &err : NULL);
+}
+
+static void on_line(sbx_op *done, void *arg) {
+  line_op *l = (line_op *)(void *)done;
+  sbx_runner_op *op = arg;
+  sbx_runner_answer answer = {
+      .err = done->err.code != SBX_OK ? &done->err : NULL,
+      .printed = sbx_buf_slice(&l->printed),
+      .started = true,
+      .broken = done->err.code == SBX_ENET,
+  };
+  op->steps.request = NULL;
+  sbx_runner_answered(op, &answer);
+}
+
+/* {"process": {"cmd": "/bin/sh", "args": ["-c", LINE], "cwd": "./"}, "stdin": false} */
+static void write_request(sbx_buf *request, const sbx_buf *body) {
+  sbx_json_out out;
+  sbx_buf_init(request, MAX_LINE);
+  sbx_json_out_init(&out, request);
+  sbx_buf_append_str(request, "{\"process\":{\"cmd\":\"/bin/sh\",\"args\":[\"-c\",");
+  sbx_json_put_string(&out, sbx_buf_slice(body));
+  sbx_buf_append_str(request, "],\"cwd\":\"./\"},\"stdin\":false}");
+  if (body->error != SBX_OK)
+    request->error = body->error;
+}
+
+static void send_line(sbx_runner_op *op, sbx_buf *body, const sbx_runner_sending *how) {
+  sbx_session *session = op->steps.session;
+  sbx_buf request;
+  line_op *l = sbx_steps_new(sizeof *l, session, op->runner->loop, on_line, op);
+  write_request(&request, body);
+  sbx_buf_deinit(body);
+  if (l != NULL) {
+    const sbx__e2b_process_spec spec = {.request = &request,
+                                        .limit_ms = how->limit_s * 1000,
+                                        .on_output = on_output,
+                                        .on_gap = on_gap};
+    l->steps.release = release_line;
+    l->op = op;
+    sbx_buf_init(&l->printed, how->max_bytes);
+    if (request.error == SBX_OK)
+      sbx_steps_wait_for(&l->steps, sbx__e2b_process(session, &spec, on_process, l));
+    else
+      sbx_steps_finish_code(&l->steps, request.error);
+  }
+  sbx_buf_deinit(&request);
+  sbx_steps_wait_for(&op->steps, l != NULL ? &l->steps.op : NULL);
+}
+
+static const sbx_runner_wire process_service = {.provider = "e2b", .send = send_line};
+
+/* NULL on out of memory. */
+static sbx_runner *runner_of(sbx_session *session) {
+  if (session->runner == NULL)
+    session->runner = sbx_calloc(1, sizeof *session->runner);
+  if (session->runner == NULL)
+    return NULL;
+  session->runner->wire = &process_service;
+  session->runner->loop = session->config->loop;
+  return session->runner;
+}
+
+static sbx_op *get_by_line(sbx_session *session, sbx_slice path, sbx_buf *out, sbx_op_done done,
+                           void *arg) {
+  sbx_buf name;
+  sbx_buf_init(&name, MAX_URL);
+  sbx__e2b_append_path(&name, path);
+  sbx_runner *runner = runner_of(session);
+  sbx_op *op = runner != NULL && name.error == SBX_OK
+                   ? sbx_runner_get(runner, session, sbx_buf_slice(&name), out, done, arg)
+                   : NULL;
+  sbx_buf_deinit(&name);
+  return op;
+}
 
 /* ---- how files are reached ------------------------------------------------------------------ */
 
@@ -35,38 +152,11 @@ static const sbx_remote_meaning meanings[] = {
 
 static int check(sbx_err *err, const sbx_session *session, const sbx_http *reply,
                  const char *verb) {
-  static const sbx_remote_service service = {.provider = "e2b", .meanings = meanings};
-  return sbx__e2b_sandbox_check(err, session, &service, reply, verb);
-}
-
-/* Calls a method of the daemon's file service about a path. */
-static void call(sbx_steps *steps, const char *method, sbx_slice path, uint64_t timeout_ms,
-                 sbx_steps_reply on_reply) {
-  sbx_buf body;
-  sbx_json_out out;
-  sbx_buf_init(&body, MAX_URL);
-  sbx_json_out_init(&out, &body);
-  sbx_json_begin_object(&out);
-  sbx_json_put_name(&out, sbx_slice_str("path"));
-  sbx_json_put_string(&out, path);
-  sbx_json_end_object(&out);
-  sbx__e2b_request request = {.http.method = "POST",
-                              .path = sbx_slice_str(method),
-                              .content_type = "application/json",
-                              .http.take_body = &body,
-                              .http.repeatable = true,
-                              .http.timeout_ms = timeout_ms,
-                              .rpc = true};
-  sbx__e2b_to_sandbox(steps, &request, on_reply);
-  sbx_buf_deinit(&body);
+  return sbx__e2b_check(err, session, meanings, reply, verb);
 }
 
 static void look(sbx_steps *steps, sbx_slice path, sbx_steps_reply on_reply) {
-  sbx_buf name;
-  sbx_buf_init(&name, MAX_URL);
-  sbx__e2b_append_path(&name, path);
-  call(steps, "/filesystem.Filesystem/Stat", sbx_buf_slice(&name), SBX_NO_TIMEOUT, on_reply);
-  sbx_buf_deinit(&name);
+  sbx__e2b_call_path(steps, "/filesystem.Filesystem/Stat", path, on_reply);
 }
 
 static bool find_mode(const sbx_json *answer, sbx_slice *mode) {
@@ -76,7 +166,7 @@ static bool find_mode(const sbx_json *answer, sbx_slice *mode) {
 static const sbx_remote_files daemon_files = {
     .provider = "e2b",
     .check = check,
-    .read = sbx__e2b_line_get,
+    .read = get_by_line,
     .look = look,
     .mode = find_mode,
 };
@@ -90,7 +180,7 @@ static void send_request(sbx_remote_file *file, sbx__e2b_request *request,
   sbx__e2b_append_path(&name, sbx_buf_slice(&file->path));
   sbx_buf_append_str(&address, "/files");
   sbx_url_append_query(&address, sbx_slice_str("path"), sbx_buf_slice(&name));
-  if (file->steps.session->envd_version < SBX__E2B_VERSION(0, 4, 0))
+  if (file->steps.session->box.envd_version < SBX__E2B_VERSION(0, 4, 0))
     sbx_url_append_query(&address, sbx_slice_str("username"), sbx_slice_str("user"));
   request->path = sbx_buf_slice(&address);
   if (name.error == SBX_OK && address.error == SBX_OK) {
@@ -168,7 +258,8 @@ sbx_op *sbx__e2b_remove_file(sbx_session *session, sbx_slice path, sbx_op_done d
   sbx_steps *steps = sbx_steps_new(sizeof *steps, session, session->config->loop, done, arg);
   if (steps == NULL)
     return NULL;
-  call(steps, "/filesystem.Filesystem/Remove", path, REMOVE_MS, on_removed);
+  sbx_op_set_deadline(&steps->op, REMOVE_MS);
+  sbx__e2b_call_path(steps, "/filesystem.Filesystem/Remove", path, on_removed);
   return &steps->op;
 }
 
@@ -199,13 +290,6 @@ sbx_op *sbx__e2b_get(sbx_session *session, sbx_slice path, sbx_buf *out, sbx_op_
 }
 
 /* ---- list ----------------------------------------------------------------------------------- */
-
-enum {
-  MAX_LIST_BYTES = 256 * 1024 * 1024,
-  MIN_LIST_BYTES = 1024 * 1024,
-  ENTRY_BYTES = 2 * 1024, /* on average; it has its path in it twice */
-  LONGEST_ENTRY = 64 * 1024
-};
 
 typedef struct list_op {
   sbx_steps steps;
@@ -297,8 +381,11 @@ static void on_listed(sbx_steps *steps, sbx_http *reply) {
   if (reply->op.err.code == SBX_OK && reply->status == 500 &&
       sbx_remote_exchange_says(sbx_buf_slice(&reply->body), "invalid UTF-8")) {
     list_op *l = list_of(steps);
-    sbx_steps_wait_for(
-        steps, sbx__e2b_line_list(steps->session, l->max_entries, l->out, on_listed_by_line, l));
+    sbx_runner *runner = runner_of(steps->session);
+    sbx_steps_wait_for(steps, runner != NULL
+                                  ? sbx_runner_list(runner, steps->session, sbx_slice_of(NULL, 0),
+                                                    l->max_entries, l->out, on_listed_by_line, l)
+                                  : NULL);
     return;
   }
   if (!sbx__e2b_answered(steps, reply, "list"))
@@ -329,7 +416,6 @@ sbx_op *sbx__e2b_list(sbx_session *session, size_t max_entries, sbx_listing *out
   sbx_buf_appendf(&body, "{\"path\":\"./\",\"depth\":%d}", LIST_DEPTH);
   sbx__e2b_request request = {.http.method = "POST",
                               .path = sbx_slice_str("/filesystem.Filesystem/ListDir"),
-                              .content_type = "application/json",
                               .http.take_body = &body,
                               .http.repeatable = true,
                               .http.timeout_ms = SBX_NO_TIMEOUT,
@@ -338,6 +424,5 @@ sbx_op *sbx__e2b_list(sbx_session *session, size_t max_entries, sbx_listing *out
                               .http.consumer = l,
                               .rpc = true};
   sbx__e2b_to_sandbox(&l->steps, &request, on_listed);
-  sbx_buf_deinit(&body);
   return &l->steps.op;
 }

@@ -16,7 +16,6 @@
 #include "core/enc.h"
 #include "core/envelope.h"
 #include "core/err.h"
-#include "providers/e2b/wire.h"
 
 #include <string.h>
 
@@ -317,7 +316,7 @@ static void lose_stream(process *p, const sbx_err *err) {
 
 static void take_status(process *p, const sbx_http *reply) {
   sbx_err err;
-  sbx__e2b_sandbox_error(p->steps.session, reply, "command", &err);
+  sbx__e2b_check(&err, p->steps.session, NULL, reply, "command");
   if (!p->attached) {
     p->end.may_have_run = may_have_run(reply, &err);
     sbx_steps_finish(&p->steps, &err);
@@ -344,7 +343,7 @@ static void on_stream_end(sbx_steps *steps, sbx_http *reply) {
       lose_stream(p, &reply->op.err);
     else
       sbx_steps_finish(steps, &reply->op.err);
-  } else if (reply->status != 200) {
+  } else if (reply->status < 200 || reply->status >= 300) {
     take_status(p, reply);
   } else {
     p->end.may_have_run = true;
@@ -375,17 +374,14 @@ static void send_request(process *p, const char *path, sbx_slice message, bool a
   sbx_envelope_append(&body, 0, message);
   sbx__e2b_request request = {.http.method = "POST",
                               .path = sbx_slice_str(path),
-                              .content_type = "application/connect+json",
                               .http.take_body = &body,
                               .http.timeout_ms = SBX_NO_TIMEOUT,
                               .http.on_bytes = on_bytes,
                               .http.consumer = p,
                               .as_root = as_root,
-                              .rpc = true,
                               .stream = true,
                               .limit_ms = limit_ms};
   sbx__e2b_to_sandbox(&p->steps, &request, on_stream_end);
-  sbx_buf_deinit(&body);
 }
 
 /* The limit is the start's, and the service keeps it without a stream too. */

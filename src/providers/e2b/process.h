@@ -2,8 +2,7 @@
 #ifndef SBX_E2B_PROCESS_H
 #define SBX_E2B_PROCESS_H
 
-#include "core/op.h"
-#include "providers/provider.h"
+#include "providers/e2b/e2b.h"
 
 /* So much of a directory's name, with its NUL, is shown in messages. */
 enum { SBX__E2B_CWD_SHOWN = 80 };
