@@ -665,3 +665,8 @@ bool sbx_json_put_value(sbx_json_out *out, const sbx_json *v) {
   }
   return ok;
 }
+
+void sbx_json_put_text(sbx_json_out *out, const char *name, sbx_slice value) {
+  sbx_json_put_name(out, sbx_slice_str(name));
+  sbx_json_put_string(out, value);
+}

@@ -46,7 +46,7 @@ int sbx__daytona_set_text(char **to, sbx_slice text) {
 
 /* {base}/{id} */
 int sbx__daytona_set_toolbox(sbx_session *session, sbx_slice base, sbx_err *err) {
-  sbx_err why;
+  sbx_err why = {0};
   sbx_buf url;
   size_t len;
   sbx_buf_init(&url, MAX_URL);
