@@ -408,8 +408,7 @@ static int begin_request(sbx_buf *request, const sbx_exec_spec *spec, sbx_err *e
   sbx_json_out out;
   sbx_json_out_init(&out, request);
   sbx_json_begin_object(&out);
-  sbx_json_put_name(&out, sbx_slice_str("code"));
-  sbx_json_put_string(&out, spec->text);
+  sbx_json_put_text(&out, "code", spec->text);
   if (spec->env_count > 0) {
     sbx_json_put_name(&out, sbx_slice_str("env_vars"));
     sbx_json_begin_object(&out);
@@ -431,8 +430,7 @@ static int begin_request(sbx_buf *request, const sbx_exec_spec *spec, sbx_err *e
 static void send_code(code_op *x) {
   sbx_json_out out = {.buf = &x->request, .need_comma = true};
   const char *value = x->context != NULL ? x->context : language_name(x->language);
-  sbx_json_put_name(&out, sbx_slice_str(x->context != NULL ? "context_id" : "language"));
-  sbx_json_put_string(&out, sbx_slice_str(value));
+  sbx_json_put_text(&out, x->context != NULL ? "context_id" : "language", sbx_slice_str(value));
   sbx_json_end_object(&out);
   sbx__e2b_request request = to_interpreter("POST", "/execute");
   request.http.take_body = &x->request;
@@ -503,8 +501,7 @@ static void put_cwd(sbx_json_out *out, sbx_slice cwd) {
   sbx_buf_append_slice(&path, cwd);
   if (path.error != SBX_OK)
     out->buf->error = path.error;
-  sbx_json_put_name(out, sbx_slice_str("cwd"));
-  sbx_json_put_string(out, sbx_buf_slice(&path));
+  sbx_json_put_text(out, "cwd", sbx_buf_slice(&path));
   sbx_buf_deinit(&path);
 }
 
@@ -514,8 +511,7 @@ static void send_make(make_op *m) {
   sbx_json_out out = {.buf = &body};
   sbx_buf_init(&body, MAX_BODY);
   sbx_json_begin_object(&out);
-  sbx_json_put_name(&out, sbx_slice_str("language"));
-  sbx_json_put_string(&out, sbx_slice_str(language_name(c->language)));
+  sbx_json_put_text(&out, "language", sbx_slice_str(language_name(c->language)));
   if (c->cwd[0] != '\0')
     put_cwd(&out, sbx_slice_str(c->cwd));
   sbx_json_end_object(&out);

@@ -12,33 +12,29 @@
 #include "core/alloc.h"
 #include "core/enc.h"
 #include "core/err.h"
-#include "providers/remote/runner/text.h"
 
 #include <stdio.h>
-#include <string.h>
-
-#define MARK "CLOUDSANDBOX_CALL"
+#include <stdlib.h>
 
 enum {
   MAX_ARGUMENT = 100 * 1024,     /* the kernel refuses one of 128 KiB */
   MAX_VARIABLE = 128 * 1024 - 8, /* with its name; the program holds it under a longer one, too */
-  MAX_REQUEST = 64 * 1024 * 1024,
-  LITTLE_TEXT = 512 /* of a usual request, beside its program */
+  MAX_NAMES = 64 * 1024 * 1024
 };
 
 /* ---- the line ------------------------------------------------------------------------------- */
 
 enum { RS = 0x1e, DIGITS_AT = SBX__E2B_TOKEN_LEN + 2 };
 
-static void hand_on(sbx__e2b_trailer *t, sbx_slice bytes) {
+static void hand_on(const sbx__e2b_trailer *t, sbx_slice bytes) {
   if (bytes.len > 0)
     t->fn(t->arg, bytes);
 }
 
-static void let_go(sbx__e2b_trailer *t) {
-  size_t len = t->held_len;
+void sbx__e2b_trailer_end(sbx__e2b_trailer *t) {
+  sbx_slice held = sbx_slice_of(t->held, t->held_len);
   t->held_len = 0;
-  hand_on(t, sbx_slice_of(t->held, len));
+  hand_on(t, held);
 }
 
 /* Whether `c` can stand next in the line. */
@@ -54,72 +50,33 @@ static bool fits(const sbx__e2b_trailer *t, char c) {
 }
 
 static void take(sbx__e2b_trailer *t, char c) {
-  if (c != '\n') {
-    t->held[t->held_len++] = c;
+  t->held[t->held_len++] = c;
+  if (c != '\n')
     return;
-  }
-  for (size_t i = DIGITS_AT; i < t->held_len; i++)
-    t->exit_code = t->exit_code * 10 + (t->held[i] - '0');
+  t->exit_code = atoi(t->held + DIGITS_AT);
   t->held_len = 0;
   t->found = true;
 }
 
 void sbx__e2b_trailer_feed(sbx__e2b_trailer *t, sbx_slice bytes) {
   while (bytes.len > 0 && !t->found) {
-    if (t->held_len == 0) {
-      size_t plain = sbx_slice_find(bytes, RS);
-      hand_on(t, sbx_slice_of(bytes.ptr, plain));
-      bytes = sbx_slice_skip(bytes, plain);
-      if (bytes.len == 0)
-        return;
+    size_t plain = t->held_len == 0 ? sbx_slice_find(bytes, RS) : 0;
+    hand_on(t, sbx_slice_of(bytes.ptr, plain));
+    bytes = sbx_slice_skip(bytes, plain);
+    if (bytes.len > 0 && fits(t, bytes.ptr[0])) {
+      take(t, bytes.ptr[0]);
+      bytes = sbx_slice_skip(bytes, 1);
+    } else {
+      sbx__e2b_trailer_end(t);
     }
-    if (!fits(t, bytes.ptr[0])) {
-      let_go(t);
-      continue;
-    }
-    take(t, bytes.ptr[0]);
-    bytes = sbx_slice_skip(bytes, 1);
   }
   hand_on(t, bytes);
-}
-
-void sbx__e2b_trailer_end(sbx__e2b_trailer *t) {
-  let_go(t);
 }
 
 /* ---- the request ---------------------------------------------------------------------------- */
 
 static void put_str(sbx_json_out *out, const char *text) {
   sbx_json_put_string(out, sbx_slice_str(text));
-}
-
-static void put_name(sbx_json_out *out, const char *name) {
-  sbx_json_put_name(out, sbx_slice_str(name));
-}
-
-/* Opens the request up to the arguments of `program`. */
-static void begin(sbx_json_out *out, sbx_buf *buf, sbx_runner_program program) {
-  sbx_buf_init(buf, MAX_REQUEST);
-  sbx_buf_reserve(buf, sbx_runner_json(program).len + LITTLE_TEXT);
-  sbx_json_out_init(out, buf);
-  sbx_json_begin_object(out);
-  put_name(out, "process");
-  sbx_json_begin_object(out);
-  put_name(out, "cmd");
-  put_str(out, "/bin/sh");
-  put_name(out, "args");
-  sbx_json_begin_array(out);
-  put_str(out, "-c");
-  sbx_json_put_escaped(out, sbx_runner_json(program));
-  put_str(out, "cloudsandbox");
-}
-
-/* Without `stdin` false the service would keep a pipe open that nobody writes to. */
-static void end(sbx_json_out *out) {
-  sbx_json_end_object(out);
-  put_name(out, "stdin");
-  sbx_json_put_bool(out, false);
-  sbx_json_end_object(out);
 }
 
 static void set_upload(sbx__e2b_upload *upload, const char *token, const char *what,
@@ -165,7 +122,7 @@ static void put_program(sbx_json_out *out, const sbx_exec_spec *spec) {
 /* Whether one of the variables behind number `i` has the same name. */
 static bool is_set_again(const sbx_exec_spec *spec, size_t i) {
   sbx_slice name = spec->env[i].name;
-  bool again = sbx_slice_eq_str(name, MARK);
+  bool again = sbx_slice_eq_str(name, SBX__E2B_MARK);
   for (size_t k = i + 1; k < spec->env_count; k++)
     again = again || sbx_slice_eq(name, spec->env[k].name);
   return again;
@@ -187,7 +144,7 @@ static bool is_of_call(const sbx_exec_spec *spec, sbx_slice name) {
 static void put_names(sbx_json_out *out, const sbx_exec_spec *spec, const char *of_sandbox) {
   sbx_slice rest = sbx_slice_str(of_sandbox != NULL ? of_sandbox : "");
   sbx_buf names;
-  sbx_buf_init(&names, MAX_REQUEST);
+  sbx_buf_init(&names, MAX_NAMES);
   for (size_t i = 0; spec->kind == SBX_EXEC_SHELL && i < spec->env_count; i++) {
     if (!is_set_again(spec, i))
       add_name(&names, spec->env[i].name);
@@ -205,7 +162,7 @@ static void put_names(sbx_json_out *out, const sbx_exec_spec *spec, const char *
 }
 
 static void put_env(sbx_json_out *out, const sbx_exec_spec *spec, const char *token) {
-  put_name(out, "envs");
+  sbx_json_put_name(out, sbx_slice_str("envs"));
   sbx_json_begin_object(out);
   for (size_t i = 0; i < spec->env_count; i++) {
     if (is_set_again(spec, i))
@@ -213,27 +170,15 @@ static void put_env(sbx_json_out *out, const sbx_exec_spec *spec, const char *to
     sbx_json_put_name(out, spec->env[i].name);
     sbx_json_put_string(out, spec->env[i].value);
   }
-  put_name(out, MARK);
+  sbx_json_put_name(out, sbx_slice_str(SBX__E2B_MARK));
   put_str(out, token);
   sbx_json_end_object(out);
 }
 
-static void put_cwd(sbx_json_out *out, sbx_slice cwd) {
-  sbx_buf path;
-  sbx_buf_init(&path, MAX_REQUEST);
-  sbx__e2b_append_path(&path, cwd);
-  if (path.error != SBX_OK)
-    out->buf->error = path.error;
-  put_name(out, "cwd");
-  sbx_json_put_string(out, sbx_buf_slice(&path));
-  sbx_buf_deinit(&path);
-}
-
 /* The request is JSON: what is not UTF-8 would come out as something else. */
 static bool is_text(const sbx_exec_spec *spec) {
-  bool ok = sbx_utf8_valid(spec->cwd) &&
-            (spec->kind != SBX_EXEC_SHELL || sbx_utf8_valid(spec->text)) &&
-            (spec->kind != SBX_EXEC_CODE || sbx_utf8_valid(spec->text));
+  bool ok =
+      sbx_utf8_valid(spec->cwd) && (spec->kind == SBX_EXEC_ARGV || sbx_utf8_valid(spec->text));
   for (size_t i = 0; ok && i < spec->argc; i++)
     ok = sbx_utf8_valid(spec->argv[i]);
   for (size_t i = 0; ok && i < spec->env_count; i++)
@@ -269,7 +214,7 @@ int sbx__e2b_command_make(sbx__e2b_command *command, const sbx_exec_spec *spec,
   if (rc != SBX_OK)
     return rc;
   choose_uploads(command, spec, token);
-  begin(&out, &command->request, SBX_RUNNER_WRAP);
+  sbx__e2b_request_begin(&out, &command->request, sbx_runner_json(SBX_RUNNER_WRAP));
   put_str(&out, spec->merge_streams ? "j" : "");
   put_str(&out, command->uploads[0].path);
   put_str(&out, command->uploads[1].path);
@@ -277,8 +222,7 @@ int sbx__e2b_command_make(sbx__e2b_command *command, const sbx_exec_spec *spec,
   put_program(&out, spec);
   sbx_json_end_array(&out);
   put_env(&out, spec, token);
-  put_cwd(&out, spec->cwd);
-  end(&out);
+  sbx__e2b_request_end(&out, spec->cwd);
   if (command->request.error == SBX_OK)
     return SBX_OK;
   return sbx_err_set(err, command->request.error,
@@ -292,8 +236,8 @@ int sbx__e2b_command_make(sbx__e2b_command *command, const sbx_exec_spec *spec,
 int sbx__e2b_command_main(sbx_buf *path, const sbx_exec_spec *spec, const char *token) {
   if (spec->kind != SBX_EXEC_CODE)
     return SBX_OK;
-  sbx__e2b_append_path(path, spec->cwd);
-  return sbx_buf_appendf(path, "/" SBX__E2B_OURS "%s.%s", token,
+  sbx_buf_append_slice(path, spec->cwd);
+  return sbx_buf_appendf(path, "%s" SBX__E2B_OURS "%s.%s", spec->cwd.len > 0 ? "/" : "", token,
                          spec->language == SBX_LANG_PYTHON ? "py" : "js");
 }
 
@@ -301,20 +245,4 @@ void sbx__e2b_command_free(sbx__e2b_command *command) {
   if (command->request.ptr != NULL)
     sbx_wipe(command->request.ptr, command->request.len); /* variables may be secrets */
   sbx_buf_deinit(&command->request);
-}
-
-int sbx__e2b_command_killer(sbx_buf *request, const char *token, int64_t pid) {
-  sbx_json_out out;
-  char mark[sizeof MARK + 1 + SBX__E2B_TOKEN_LEN], root[32] = "";
-  snprintf(mark, sizeof mark, MARK "=%s", token);
-  if (pid > 0)
-    snprintf(root, sizeof root, "%lld:", (long long)pid);
-  begin(&out, request, SBX_RUNNER_KILL);
-  put_str(&out, mark);
-  put_str(&out, root);
-  sbx_json_end_array(&out);
-  put_name(&out, "cwd");
-  put_str(&out, "/");
-  end(&out);
-  return request->error;
 }

@@ -2,7 +2,10 @@
 #ifndef SBX_E2B_COMMAND_H
 #define SBX_E2B_COMMAND_H
 
-#include "providers/e2b/e2b.h"
+#include "providers/e2b/process.h"
+
+/* The variable in the environment of all processes of a command. */
+#define SBX__E2B_MARK "CLOUDSANDBOX_CALL"
 
 /* What the trailer tells when the command was not started: there is no such shell. */
 enum { SBX__E2B_NO_SHELL = 999 };
@@ -36,8 +39,4 @@ int sbx__e2b_command_make(sbx__e2b_command *command, const sbx_exec_spec *spec,
 void sbx__e2b_command_free(sbx__e2b_command *command);
 /* Appends the path of the file that the command's code stands in, if it is code. */
 int sbx__e2b_command_main(sbx_buf *path, const sbx_exec_spec *spec, const char *token);
-/* The start request of the command that ends all processes that belong to the one marked with
- * `token`; `pid` is its first one, 0 when it is unknown or has ended. */
-int sbx__e2b_command_killer(sbx_buf *request, const char *token, int64_t pid);
-
 #endif

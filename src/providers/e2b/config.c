@@ -46,16 +46,16 @@ int sbx__e2b_missing_key(sbx_err *err) {
                      "https://e2b.dev/dashboard?tab=keys");
 }
 
-static int check_key(const sbx_config *config, sbx_err *err) {
-  if (config->api_key == NULL && !config->late && !config->debug)
-    return sbx__e2b_missing_key(err);
-  for (const char *c = config->api_key; c != NULL && *c != '\0'; c++) {
-    if (*c <= ' ' || *c > '~')
-      return sbx_err_set(err, SBX_EINVAL,
-                         "the API key has a blank, a line end or another character that no key "
-                         "has; copy it again");
-  }
-  return SBX_OK;
+static void check_key(sbx_config *config, sbx_err *err) {
+  const char *c = config->api_key;
+  if (c == NULL && !config->late && !config->debug)
+    sbx__e2b_missing_key(err);
+  while (c != NULL && *c > ' ' && *c <= '~')
+    c++;
+  if (c != NULL && *c != '\0')
+    sbx_err_set(err, SBX_EINVAL,
+                "the API key has a blank, a line end or another character that no key has; copy it "
+                "again");
 }
 
 bool sbx__e2b_is_domain(sbx_slice text) {
@@ -75,14 +75,12 @@ bool sbx__e2b_cut_id(sbx_slice *id) {
   return ok;
 }
 
-static int check_attach_id(sbx_config *config, sbx_err *err) {
+static void check_attach_id(sbx_config *config, sbx_err *err) {
   sbx_slice id = sbx_slice_str(config->attach_id != NULL ? config->attach_id : "i");
   if (!sbx__e2b_cut_id(&id))
-    return sbx_err_set(err, SBX_EINVAL,
-                       "sandboxId must be an id such as \"i3kq0z7v1x9a8b2c4d5e6\"");
-  if (config->attach_id != NULL)
+    sbx_err_set(err, SBX_EINVAL, "sandboxId must be an id such as \"i3kq0z7v1x9a8b2c4d5e6\"");
+  else if (config->attach_id != NULL)
     config->attach_id[id.len] = '\0';
-  return SBX_OK;
 }
 
 static bool is_ours(sbx_slice name) {
@@ -98,30 +96,28 @@ static bool is_ours(sbx_slice name) {
   return false;
 }
 
-static int read_headers(sbx_config *config, const sbx_json *options, sbx_err *err) {
-  const sbx_json *map;
+static void read_headers(sbx_config *config, const sbx_json *options, sbx_err *err) {
+  const sbx_json *map = NULL;
   sbx_slice name, value = {NULL, 0};
   sbx_err why;
-  int rc = sbx_remote_map(&map, options, "headers", err);
-  for (const sbx_json *v = rc == SBX_OK ? sbx_json_next(map, NULL, &name) : NULL; v != NULL;
+  sbx_remote_map(&map, options, "headers", err);
+  for (const sbx_json *v = sbx_json_next(map, NULL, &name); v != NULL && err->code == SBX_OK;
        v = sbx_json_next(map, v, &name)) {
     sbx_json_string(v, &value);
-    rc = is_ours(name) ? sbx_err_set(&why, SBX_EINVAL, "this package sets it itself")
-                       : sbx_headers_add(&config->headers, name, value, &why);
+    int rc = is_ours(name) ? sbx_err_set(&why, SBX_EINVAL, "this package sets it itself")
+                           : sbx_headers_add(&config->headers, name, value, &why);
     if (rc == SBX_OK)
       continue;
     sbx_err_set(err, rc, "headers: ");
     sbx_err_append_remote(err, name);
     sbx_err_append(err, ": %s", why.message);
-    return rc;
   }
-  return rc;
 }
 
 /* ---- the create request --------------------------------------------------------------------- */
 
 /* A profile must not change what the options say, so commands are told of these. */
-static int take_names(sbx_config *config, const sbx_json *env, sbx_err *err) {
+static void take_names(sbx_config *config, const sbx_json *env, sbx_err *err) {
   sbx_buf names;
   sbx_slice name;
   size_t len;
@@ -133,12 +129,9 @@ static int take_names(sbx_config *config, const sbx_json *env, sbx_err *err) {
     sbx_buf_append_str(&names, names.len > 0 ? " " : "");
     sbx_buf_append_slice(&names, name);
   }
-  int rc = names.error;
-  if (rc == SBX_OK)
-    config->env_names = sbx_buf_take(&names, &len);
-  sbx_buf_deinit(&names);
-  return rc == SBX_OK ? SBX_OK
-                      : sbx_err_set(err, rc, rc == SBX_ETOOBIG ? "env has too many names" : NULL);
+  if (names.error != SBX_OK)
+    sbx_err_set(err, names.error, names.error == SBX_ETOOBIG ? "env has too many names" : NULL);
+  config->env_names = sbx_buf_take(&names, &len);
 }
 
 /* A boolean, left out when it is not given. */
@@ -151,14 +144,14 @@ static void put_flag(sbx_json_out *out, const sbx_json *options, const char *nam
   sbx_json_put_bool(out, value);
 }
 
-/* All members were checked. False: `network` has something that no request has. */
-static bool put_create(sbx_json_out *out, const sbx_config *config, const sbx_json *options) {
-  const sbx_json *env = sbx_json_get(options, "env");
+/* Up to the members of the metadata: each sandbox adds its own tag. */
+static void put_create(sbx_json_out *out, const sbx_config *config, const sbx_json *options,
+                       sbx_err *err) {
   const sbx_json *network = sbx_json_get(options, "network");
-  bool ok = network == NULL || sbx_json_is_object(network);
+  const sbx_json *env = sbx_json_get(options, "env");
   sbx_json_begin_object(out);
-  sbx_json_put_name(out, sbx_slice_str("templateID"));
-  sbx_json_put_string(out, sbx_slice_str(config->template != NULL ? config->template : "base"));
+  sbx_json_put_text(out, "templateID",
+                    sbx_slice_str(config->template != NULL ? config->template : "base"));
   sbx_json_put_name(out, sbx_slice_str("timeout"));
   sbx_json_put_int(out, config->lifetime_s);
   if (env != NULL) {
@@ -168,7 +161,10 @@ static bool put_create(sbx_json_out *out, const sbx_config *config, const sbx_js
   }
   if (network != NULL) {
     sbx_json_put_name(out, sbx_slice_str("network"));
-    ok = sbx_json_put_value(out, network) && ok;
+    if (!sbx_json_put_value(out, network) || !sbx_json_is_object(network))
+      sbx_err_set(err, SBX_EINVAL,
+                  "network must be an object of strings, whole numbers, booleans, arrays and "
+                  "objects");
   }
   put_flag(out, options, "allowInternetAccess", "allow_internet_access");
   put_flag(out, options, "autoPause", "autoPause");
@@ -180,115 +176,89 @@ static bool put_create(sbx_json_out *out, const sbx_config *config, const sbx_js
   }
   sbx_json_put_name(out, sbx_slice_str("metadata"));
   sbx_remote_begin_map(out, sbx_json_get(options, "metadata"));
-  return ok;
 }
 
-static int make_create(sbx_config *config, const sbx_json *options, sbx_err *err) {
-  const sbx_json *env, *metadata;
+static void make_create(sbx_config *config, const sbx_json *options, sbx_err *err) {
+  const sbx_json *env = NULL, *metadata = NULL;
   sbx_buf buf;
   sbx_json_out out;
   size_t len;
-  int rc = sbx_remote_map(&env, options, "env", err);
-  if (rc == SBX_OK)
-    rc = take_names(config, env, err);
-  if (rc == SBX_OK)
-    rc = sbx_remote_map(&metadata, options, "metadata", err);
-  if (rc == SBX_OK && sbx_json_get(metadata, SBX__E2B_TAG_NAME) != NULL)
-    rc = sbx_err_set(err, SBX_EINVAL, "metadata: the name " SBX__E2B_TAG_NAME " is taken");
-  if (rc != SBX_OK)
-    return rc;
+  sbx_remote_map(&env, options, "env", err);
+  sbx_remote_map(&metadata, options, "metadata", err);
+  if (err->code == SBX_OK && sbx_json_get(metadata, SBX__E2B_TAG_NAME) != NULL)
+    sbx_err_set(err, SBX_EINVAL, "metadata: the name " SBX__E2B_TAG_NAME " is taken");
+  if (err->code != SBX_OK)
+    return;
+  take_names(config, env, err);
   sbx_buf_init(&buf, MAX_CREATE);
   sbx_json_out_init(&out, &buf);
-  if (!put_create(&out, config, options))
-    rc = sbx_err_set(err, SBX_EINVAL,
-                     "network must be an object of strings, whole numbers, booleans, arrays and "
-                     "objects");
-  else if (buf.error == SBX_ETOOBIG)
-    rc = sbx_err_set(err, SBX_EINVAL, "the options of the sandbox are too large");
+  put_create(&out, config, options, err);
+  if (buf.error == SBX_ETOOBIG)
+    sbx_err_set(err, SBX_EINVAL, "the options of the sandbox are too large");
   else if (buf.error != SBX_OK)
-    rc = sbx_err_set(err, buf.error, NULL);
+    sbx_err_set(err, buf.error, NULL);
   config->create_json = sbx_buf_take(&buf, &len); /* wiped with the rest: `env` may hold secrets */
-  sbx_buf_deinit(&buf);
-  return rc;
 }
 
 /* ---- the whole ------------------------------------------------------------------------------ */
 
-static int check_addresses(sbx_config *config, sbx_err *err) {
+static void check_addresses(sbx_config *config, sbx_err *err) {
   const char *domain = config->domain != NULL ? config->domain : SBX__E2B_DOMAIN;
   sbx_buf url;
   size_t len;
-  if (!sbx__e2b_is_domain(sbx_slice_str(domain)))
-    return sbx_err_set(err, SBX_EINVAL, "domain must be a host name such as \"e2b.app\"");
+  if (!sbx__e2b_is_domain(sbx_slice_str(domain))) {
+    sbx_err_set(err, SBX_EINVAL, "domain must be a host name such as \"e2b.app\"");
+    return;
+  }
   sbx_buf_init(&url, MAX_DOMAIN + 32);
-  if (config->debug)
+  if (config->api_url == NULL && config->debug)
     sbx_buf_append_str(&url, "http://localhost:3000");
-  else
+  else if (config->api_url == NULL)
     sbx_buf_appendf(&url, "https://api.%s", domain);
-  if (config->api_url == NULL)
+  if (url.error != SBX_OK)
+    sbx_err_set(err, url.error, NULL);
+  else if (config->api_url == NULL)
     config->api_url = sbx_buf_take(&url, &len);
-  sbx_buf_deinit(&url);
-  return config->api_url != NULL
-             ? sbx_remote_check_safe(config->sandbox_url, config->api_url, "sandboxUrl", err)
-             : sbx_err_set(err, SBX_ENOMEM, NULL);
+  sbx_remote_check_safe(config->sandbox_url, config->api_url, "sandboxUrl", err);
 }
 
-static int read_options(sbx_config *config, const sbx_json *options, sbx_err *err) {
-  const struct {
-    const char *name;
-    int (*read)(char **out, const sbx_json *options, const char *name, sbx_err *err);
-    char **out;
-  } texts[] = {
-      {"apiKey", sbx_remote_text, &config->api_key},
-      {"domain", sbx_remote_text, &config->domain},
-      {"baseURL", sbx_remote_url, &config->api_url},
-      {"sandboxUrl", sbx_remote_url, &config->sandbox_url},
-      {"sandboxId", sbx_remote_text, &config->attach_id},
-      {"template", sbx_remote_text, &config->template},
-  };
+static void read_options(sbx_config *config, const sbx_json *options, sbx_err *err) {
+  int64_t lifetime = DEFAULT_LIFETIME_S;
   bool passed_on;
-  const struct {
-    const char *name;
-    bool *out;
-  } flags[] = {
-      {"debug", &config->debug},           {"lateAuth", &config->late},
-      {"secure", &config->secure},         {"owned", &config->owned},
-      {"autoPause", &config->can_pause},   {"interpreter", &config->interpreter},
-      {"allowInternetAccess", &passed_on}, {"autoResume", &passed_on},
-  };
-  int rc = SBX_OK;
-  for (size_t i = 0; rc == SBX_OK && i < sizeof texts / sizeof *texts; i++)
-    rc = texts[i].read(texts[i].out, options, texts[i].name, err);
+  sbx_remote_text(&config->api_key, options, "apiKey", err);
+  sbx_remote_text(&config->domain, options, "domain", err);
+  sbx_remote_url(&config->api_url, options, "baseURL", err);
+  sbx_remote_url(&config->sandbox_url, options, "sandboxUrl", err);
+  sbx_remote_text(&config->attach_id, options, "sandboxId", err);
+  sbx_remote_text(&config->template, options, "template", err);
+  sbx_remote_int(&lifetime, options, "lifetimeSeconds", 1, MAX_LIFETIME_S, err);
+  config->lifetime_s = (uint32_t)lifetime;
+  config->secure = true;
   config->interpreter =
       config->template != NULL &&
       sbx_slice_starts_with(sbx_slice_str(config->template), sbx_slice_str("code-interpreter"));
-  for (size_t i = 0; rc == SBX_OK && i < sizeof flags / sizeof *flags; i++)
-    rc = sbx_remote_bool(flags[i].out, options, flags[i].name, err);
-  return rc;
+  sbx_remote_bool(&config->debug, options, "debug", err);
+  sbx_remote_bool(&config->late, options, "lateAuth", err);
+  sbx_remote_bool(&config->secure, options, "secure", err);
+  sbx_remote_bool(&config->owned, options, "owned", err);
+  sbx_remote_bool(&config->can_pause, options, "autoPause", err);
+  sbx_remote_bool(&config->interpreter, options, "interpreter", err);
+  sbx_remote_bool(&passed_on, options, "allowInternetAccess", err);
+  sbx_remote_bool(&passed_on, options, "autoResume", err);
+  config->can_pause = config->can_pause || config->attach_id != NULL;
+  config->owned = config->owned || config->attach_id == NULL;
 }
 
 int sbx__e2b_configure(sbx_config *config, sbx_loop *loop, const sbx_json *options, sbx_err *err) {
-  int64_t lifetime = DEFAULT_LIFETIME_S;
+  void (*const checks[])(sbx_config *, sbx_err *) = {check_key, check_addresses, check_attach_id};
   config->loop = loop;
-  config->secure = true;
   sbx_headers_init(&config->headers, MAX_HEADERS);
-  int rc = read_options(config, options, err);
-  if (rc == SBX_OK)
-    rc = sbx_remote_int(&lifetime, options, "lifetimeSeconds", 1, MAX_LIFETIME_S, err);
-  config->lifetime_s = (uint32_t)lifetime;
-  config->can_pause = config->can_pause || config->attach_id != NULL;
-  config->owned = config->owned || config->attach_id == NULL;
-  if (rc == SBX_OK)
-    rc = check_key(config, err);
-  if (rc == SBX_OK)
-    rc = check_addresses(config, err);
-  if (rc == SBX_OK)
-    rc = check_attach_id(config, err);
-  if (rc == SBX_OK)
-    rc = read_headers(config, options, err);
-  if (rc == SBX_OK)
-    rc = make_create(config, options, err);
-  return rc == SBX_OK ? sbx_remote_client(&config->http, loop, options, SBX_HTTP_2, err) : rc;
+  read_options(config, options, err);
+  for (size_t i = 0; err->code == SBX_OK && i < sizeof checks / sizeof *checks; i++)
+    checks[i](config, err);
+  read_headers(config, options, err);
+  make_create(config, options, err);
+  return sbx_remote_client(&config->http, loop, options, SBX_HTTP_2, err);
 }
 
 void sbx__e2b_config_free(sbx_config *config) {

@@ -2,8 +2,7 @@
  * runner's, which is run as a process.
  *
  * Invariants: "no such file" is the daemon's own word about the path; a 404 of anything else is not
- * taken for it. A file counts as written only when the daemon names it. What a line has printed is
- * handed on whole, or not at all. */
+ * taken for it. A file counts as written only when the daemon names it. */
 #include "providers/e2b/process.h"
 
 #include "core/alloc.h"
@@ -13,7 +12,6 @@
 #include "providers/remote/files.h"
 
 enum {
-  MAX_LINE = 1024 * 1024,
   MAX_URL = 64 * 1024,
   LIST_DEPTH = 1000000,
   REMOVE_MS = 5000,
@@ -25,87 +23,33 @@ enum {
 
 /* ---- lines of the runner -------------------------------------------------------------------- */
 
-typedef struct line_op {
-  sbx_steps steps;
-  sbx_runner_op *op; /* it ends this op with itself */
-  sbx_buf printed;
-  bool gap;
-} line_op;
-
-static void release_line(sbx_steps *steps) {
-  sbx_buf_deinit(&((line_op *)(void *)steps)->printed);
-}
-
-static void on_output(void *arg, sbx_stream stream, sbx_slice bytes) {
-  line_op *l = arg;
-  if (stream == SBX_STDOUT && sbx_buf_append_slice(&l->printed, bytes) != SBX_OK)
-    sbx__e2b_process_leave(l->steps.request);
-}
-
-static void on_gap(void *arg) {
-  ((line_op *)arg)->gap = true;
-}
-
-static void on_process(sbx_op *process, void *arg) {
-  line_op *l = arg;
-  sbx_err err = process->err;
-  l->steps.request = NULL;
-  if (err.code == SBX_OK && l->printed.error != SBX_OK)
-    sbx_err_set(&err, l->printed.error, NULL);
-  else if (err.code == SBX_OK && l->gap)
-    sbx_err_set(&err, SBX_ENET, "e2b: %s: a part of the answer was lost on the way", l->op->verb);
-  sbx_steps_finish(&l->steps, err.code != SBX_OK ? &err : NULL);
-}
-
-static void on_line(sbx_op *done, void *arg) {
-  line_op *l = (line_op *)(void *)done;
+static void on_line(sbx_op *line, void *arg) {
   sbx_runner_op *op = arg;
-  sbx_runner_answer answer = {
-      .err = done->err.code != SBX_OK ? &done->err : NULL,
-      .printed = sbx_buf_slice(&l->printed),
+  const sbx_runner_answer answer = {
+      .err = line->err.code != SBX_OK ? &line->err : NULL,
+      .printed = sbx__e2b_line_printed(line),
       .started = true,
-      .broken = done->err.code == SBX_ENET,
+      .broken = line->err.code == SBX_ENET,
   };
   op->steps.request = NULL;
   sbx_runner_answered(op, &answer);
 }
 
-/* {"process": {"cmd": "/bin/sh", "args": ["-c", LINE], "cwd": "./"}, "stdin": false} */
-static void write_request(sbx_buf *request, const sbx_buf *body) {
-  sbx_json_out out;
-  sbx_buf_init(request, MAX_LINE);
-  sbx_json_out_init(&out, request);
-  sbx_buf_append_str(request, "{\"process\":{\"cmd\":\"/bin/sh\",\"args\":[\"-c\",");
-  sbx_json_put_string(&out, sbx_buf_slice(body));
-  sbx_buf_append_str(request, "],\"cwd\":\"./\"},\"stdin\":false}");
-  if (body->error != SBX_OK)
-    request->error = body->error;
+/* A line stands inside the request, as JSON has it. */
+static void begin_line(sbx_session *session, sbx_buf *body, const sbx_runner_sending *how) {
+  (void)session;
+  (void)how;
+  sbx_buf_append_str(body, "{\"process\":{\"cmd\":\"/bin/sh\",\"args\":[\"-c\",\"");
 }
 
 static void send_line(sbx_runner_op *op, sbx_buf *body, const sbx_runner_sending *how) {
-  sbx_session *session = op->steps.session;
-  sbx_buf request;
-  line_op *l = sbx_steps_new(sizeof *l, session, op->runner->loop, on_line, op);
-  write_request(&request, body);
-  sbx_buf_deinit(body);
-  if (l != NULL) {
-    const sbx__e2b_process_spec spec = {.request = &request,
-                                        .limit_ms = how->limit_s * 1000,
-                                        .on_output = on_output,
-                                        .on_gap = on_gap};
-    l->steps.release = release_line;
-    l->op = op;
-    sbx_buf_init(&l->printed, how->max_bytes);
-    if (request.error == SBX_OK)
-      sbx_steps_wait_for(&l->steps, sbx__e2b_process(session, &spec, on_process, l));
-    else
-      sbx_steps_finish_code(&l->steps, request.error);
-  }
-  sbx_buf_deinit(&request);
-  sbx_steps_wait_for(&op->steps, l != NULL ? &l->steps.op : NULL);
+  sbx_buf_append_str(body, "\"],\"cwd\":\"./\"},\"stdin\":false}");
+  sbx_steps_wait_for(&op->steps, sbx__e2b_line(op->steps.session, body, how->limit_s * 1000,
+                                               how->max_bytes, on_line, op));
 }
 
-static const sbx_runner_wire process_service = {.provider = "e2b", .send = send_line};
+static const sbx_runner_wire process_service = {
+    .provider = "e2b", .begin = begin_line, .send = send_line};
 
 /* NULL on out of memory. */
 static sbx_runner *runner_of(sbx_session *session) {
@@ -115,6 +59,7 @@ static sbx_runner *runner_of(sbx_session *session) {
     return NULL;
   session->runner->wire = &process_service;
   session->runner->loop = session->config->loop;
+  session->runner->json = true;
   return session->runner;
 }
 

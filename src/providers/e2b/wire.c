@@ -111,8 +111,7 @@ void sbx__e2b_call_path(sbx_steps *steps, const char *method, sbx_slice path,
   sbx_buf_init(&name, MAX_URL);
   sbx__e2b_append_path(&name, path);
   sbx_json_begin_object(&out);
-  sbx_json_put_name(&out, sbx_slice_str("path"));
-  sbx_json_put_string(&out, sbx_buf_slice(&name));
+  sbx_json_put_text(&out, "path", sbx_buf_slice(&name));
   sbx_json_end_object(&out);
   if (name.error != SBX_OK)
     body.error = name.error;
