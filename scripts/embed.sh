@@ -5,7 +5,8 @@
 # embed.sh -p FILE: prints one program, whole, for tests and shellcheck.
 #
 # A line "# include FILE" is replaced by that file of the same folder. Comments, indentation and empty lines are
-# left out of the header, so no text with line ends may need them.
+# left out of the header, so no text with line ends may need them. Variables begin with "_cs_" in the sources, and
+# with "__" in what is made of them: they are many, and go along with every command.
 set -eu
 plain=0
 case $1 in
@@ -39,6 +40,7 @@ awk -v folder="$folder" -v plain="${plain:-0}" '
     return out
   }
   function put(line, form) {
+    gsub(/_cs_/, "__", line)
     if (plain) { print line; return }
     sub(/^[ \t]+/, "", line)
     if (line == "" || line ~ /^#/) return

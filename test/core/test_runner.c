@@ -63,7 +63,7 @@ static bool says(sbx_slice text, const char *wanted) {
 
 static void test_programs_are_escaped_for_json(void **state) {
   (void)state;
-  for (int i = SBX_RUNNER_WRAP; i <= SBX_RUNNER_PUT; i++) {
+  for (int i = SBX_RUNNER_WRAP_SHELL; i <= SBX_RUNNER_PUT; i++) {
     sbx_slice text = sbx_runner_text((sbx_runner_program)i);
     sbx_buf escaped;
     sbx_buf_init(&escaped, SIZE_MAX);

@@ -56,14 +56,16 @@ describe("the start request", { concurrency: 8 }, () => {
     assert.equal(engine.requests(START)[0].headers["connect-timeout-ms"], undefined);
   });
 
-  test("the wrapper is the same for every command", async (t) => {
+  test("the wrapper is the same for every command line, and for all code", async (t) => {
     const { engine, make } = await open(t);
     const sandbox = make();
     await sandbox.shell("echo $(id)");
-    await sandbox.run("print('`id`')");
     await sandbox.exec({ argv: ["echo", "$(id)"], stdin: "x" });
-    const scripts = engine.requests(START).map((entry) => messageOf(entry).process.args[1]);
-    assert.equal(new Set(scripts).size, 1);
+    await sandbox.run("print('`id`')");
+    await sandbox.run("console.log('`id`')", { language: "node" });
+    const [line, words, ...code] = engine.requests(START).map((entry) => messageOf(entry).process.args[1]);
+    assert.equal(line, words);
+    assert.equal(new Set(code).size, 1);
   });
 
   test("relative directories begin at home, also behind a '~'", async (t) => {
@@ -338,7 +340,7 @@ describe("shells", { concurrency: 8 }, () => {
     const sandbox = make();
     await sandbox.writeFile(".bash_profile", "export A=profile B=profile PATH=/usr/bin:/bin; greet() { echo no; }\n");
     await sandbox.writeFile(".bash_logout", "echo logout\n");
-    const { stdout } = await sandbox.exec({ command: 'echo "$A $B $#"; set | grep -c "^_cs_"; exit 0', env: { A: "the call's \n$(x)" } });
+    const { stdout } = await sandbox.exec({ command: 'echo "$A $B $#"; set | grep -c "^__[a-z]"; exit 0', env: { A: "the call's \n$(x)" } });
     assert.equal(stdout, "the call's \n$(x) profile 0\n0\n");
     assert.equal((await sandbox.exec({ command: "echo $A", shell: "bash" })).stdout, "\n");
     assert.equal((await sandbox.exec({ command: "-x; echo on" })).stdout, "on\n");

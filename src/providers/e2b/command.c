@@ -214,7 +214,9 @@ int sbx__e2b_command_make(sbx__e2b_command *command, const sbx_exec_spec *spec,
   if (rc != SBX_OK)
     return rc;
   choose_uploads(command, spec, token);
-  sbx__e2b_request_begin(&out, &command->request, sbx_runner_json(SBX_RUNNER_WRAP));
+  sbx__e2b_request_begin(
+      &out, &command->request,
+      sbx_runner_json(spec->kind == SBX_EXEC_CODE ? SBX_RUNNER_WRAP_CODE : SBX_RUNNER_WRAP_SHELL));
   put_str(&out, spec->merge_streams ? "j" : "");
   put_str(&out, command->uploads[0].path);
   put_str(&out, command->uploads[1].path);

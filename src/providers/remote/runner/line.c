@@ -129,7 +129,8 @@ static void put_kind(const sbx_runner_line *line, const sbx_exec_spec *spec) {
 
 void sbx_runner_line_run(const sbx_runner_line *line, const sbx_runner_command *command) {
   const sbx_exec_spec *spec = command->spec;
-  begin(line, SBX_RUNNER_RUN, command->tag);
+  begin(line, spec->kind == SBX_EXEC_CODE ? SBX_RUNNER_RUN_CODE : SBX_RUNNER_RUN_SHELL,
+        command->tag);
   put(line, " ");
   quote(line->buf, command->dir, line->json);
   put_limit(line, spec->timeout_ms);

@@ -13,11 +13,18 @@
 static const struct {
   sbx_slice plain, json, quoted;
 } programs[] = {
-    [SBX_RUNNER_WRAP] = PROGRAM(wrap),   [SBX_RUNNER_KILL] = PROGRAM(kill),
-    [SBX_RUNNER_RUN] = PROGRAM(run),     [SBX_RUNNER_ASK] = PROGRAM(ask),
-    [SBX_RUNNER_FETCH] = PROGRAM(fetch), [SBX_RUNNER_FORGET] = PROGRAM(forget),
-    [SBX_RUNNER_STOP] = PROGRAM(stop),   [SBX_RUNNER_STORE] = PROGRAM(store),
-    [SBX_RUNNER_LIST] = PROGRAM(list),   [SBX_RUNNER_GET] = PROGRAM(get),
+    [SBX_RUNNER_WRAP_SHELL] = PROGRAM(wrap_shell),
+    [SBX_RUNNER_WRAP_CODE] = PROGRAM(wrap_code),
+    [SBX_RUNNER_KILL] = PROGRAM(kill),
+    [SBX_RUNNER_RUN_SHELL] = PROGRAM(run_shell),
+    [SBX_RUNNER_RUN_CODE] = PROGRAM(run_code),
+    [SBX_RUNNER_ASK] = PROGRAM(ask),
+    [SBX_RUNNER_FETCH] = PROGRAM(fetch),
+    [SBX_RUNNER_FORGET] = PROGRAM(forget),
+    [SBX_RUNNER_STOP] = PROGRAM(stop),
+    [SBX_RUNNER_STORE] = PROGRAM(store),
+    [SBX_RUNNER_LIST] = PROGRAM(list),
+    [SBX_RUNNER_GET] = PROGRAM(get),
     [SBX_RUNNER_PUT] = PROGRAM(put),
 };
 

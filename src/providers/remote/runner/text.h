@@ -5,9 +5,11 @@
 #include "core/buf.h"
 
 typedef enum sbx_runner_program {
-  SBX_RUNNER_WRAP, /* runs a command, for wires that stream its outputs */
+  SBX_RUNNER_WRAP_SHELL, /* runs a command, for wires that stream its outputs */
+  SBX_RUNNER_WRAP_CODE,
   SBX_RUNNER_KILL, /* ends a process tree; its exit code says whether nothing is left */
-  SBX_RUNNER_RUN,
+  SBX_RUNNER_RUN_SHELL,
+  SBX_RUNNER_RUN_CODE,
   SBX_RUNNER_ASK,
   SBX_RUNNER_FETCH,
   SBX_RUNNER_FORGET,
