@@ -21,13 +21,15 @@
 
 #include <stdio.h>
 #include <string.h>
+#include <time.h>
 
 enum {
   DRAIN_MS = 500, /* for what a stream still holds when the command has ended */
   SIGNAL_MS = 4000,
   KILL_AGAIN_MS = 300, /* while it was asked to start, and has not told that it did */
   MAX_PATH = 64 * 1024,
-  SHOWN = 80, /* so much of a name, with its NUL, is shown in messages */
+  CLOCK_MARGIN_S = 10, /* by which the sandbox's clock may differ from ours since a start */
+  SHOWN = 80,          /* so much of a name, with its NUL, is shown in messages */
 };
 
 /* ---- a command ------------------------------------------------------------------------------ */
@@ -48,8 +50,9 @@ struct kill_op {
   exec_op *exec; /* NULL when it has ended */
   char token[SBX__E2B_TOKEN_LEN + 1];
   sbx_buf main;
-  int64_t pid; /* of its first process; 0: unknown, -1: not started */
-  bool lives;  /* that was not seen to end */
+  int64_t pid;            /* of its first process; 0: unknown, -1: not started */
+  uint64_t started_at_ms; /* and by the date: */
+  int64_t started_at_s;
   sbx_err failure;
 };
 
@@ -66,6 +69,7 @@ struct exec_op {
   stream_end streams[2]; /* by sbx_stream */
   uint64_t limit_ms;
   uint64_t started_at_ms;
+  int64_t started_at_s; /* the same by the date */
   sbx_timer drain;
   bool began; /* the sandbox's life knows of it */
   bool end_background;
@@ -185,12 +189,15 @@ static void on_killed(sbx_op *op, void *arg) {
 static void kill_now(sbx_steps *steps) {
   kill_op *k = (kill_op *)(void *)steps;
   const exec_op *x = k->exec;
-  char mark[sizeof SBX__E2B_MARK + 1 + SBX__E2B_TOKEN_LEN], first[32] = "";
+  int64_t age_s = (int64_t)((sbx_now_ms() - k->started_at_ms) / 1000);
+  int64_t by_date_s = (int64_t)time(NULL) - k->started_at_s; /* this machine may have slept */
+  char mark[sizeof SBX__E2B_MARK + 1 + SBX__E2B_TOKEN_LEN], first[64] = "";
   if (x != NULL && x->running)
     k->pid = sbx__e2b_process_end(x->steps.request)->pid;
   snprintf(mark, sizeof mark, SBX__E2B_MARK "=%s", k->token);
-  if (k->lives && k->pid > 0)
-    snprintf(first, sizeof first, "%lld:", (long long)k->pid);
+  if (k->pid > 0)
+    snprintf(first, sizeof first, "%lld:~%lld", (long long)k->pid,
+             (long long)(age_s > by_date_s ? age_s : by_date_s) + CLOCK_MARGIN_S);
   const char *const words[] = {mark, first, NULL};
   sbx_steps_wait_for(steps, sbx__e2b_killer(steps->session, SBX_RUNNER_KILL, words, on_killed, k));
 }
@@ -202,6 +209,8 @@ static kill_op *kill_new(exec_op *x, sbx_op_done done, void *arg) {
     return NULL;
   k->steps.release = release_kill;
   memcpy(k->token, x->token, sizeof k->token);
+  k->started_at_ms = x->started_at_ms;
+  k->started_at_s = x->started_at_s;
   sbx_buf_init(&k->main, MAX_PATH);
   sbx_buf_append_slice(&k->main, sbx_buf_slice(&x->main));
   x->killed = true;
@@ -215,7 +224,6 @@ sbx_op *sbx__e2b_kill(sbx_session *session, sbx_op *exec, sbx_op_done done, void
   if (k == NULL)
     return NULL;
   k->exec = x;
-  k->lives = true;
   k->pid = x->started_at_ms == 0 ? -1 : 0;
   x->killer = k;
   kill_now(&k->steps);
@@ -244,7 +252,6 @@ static void end_tree(exec_op *x, const sbx__e2b_end *end) {
   kill_op *k = kill_new(x, on_tree_killed, x);
   if (k != NULL) {
     k->pid = end->pid;
-    k->lives = !end->ended && !end->limit_passed;
     kill_now(&k->steps);
   }
   sbx_steps_wait_for(&x->steps, k != NULL ? &k->steps.op : NULL);
@@ -369,6 +376,7 @@ static void run(exec_op *x) {
                                 .on_output = on_output,
                                 .on_gap = on_gap};
   x->started_at_ms = sbx_now_ms();
+  x->started_at_s = (int64_t)time(NULL);
   sbx__e2b_life_enter(session, x->limit_ms);
   x->began = true;
   x->running = true;
