@@ -100,21 +100,17 @@ static void on_reply(sbx_steps *steps, sbx_http *reply) {
 }
 
 static void send_line(sbx_runner_op *op, sbx_buf *body, const sbx_runner_sending *how) {
-  const sbx_session *session = op->steps.session;
-  sbx_http_request request = {
+  const sbx_http_request request = {
       .method = "POST",
-      .headers = &session->config->json_headers,
       .take_body = body,
       .repeatable = !how->once,
       .timeout_ms = how->timeout_ms,
       .max_bytes = how->max_bytes,
   };
-  sbx_buf url;
-  if (session->old_shell)
+  if (op->steps.session->old_shell)
     wrap_for_old_shell(body, op->line_at);
   sbx_buf_append_str(body, "\"}");
-  sbx__daytona_tool_url(&url, session, "/process/execute", sbx_slice_of(NULL, 0));
-  sbx_remote_exchange_send(&op->steps, session->config->http, &url, &request, NULL, on_reply);
+  sbx__daytona_to_tool(&op->steps, "/process/execute", sbx_slice_of(NULL, 0), &request, on_reply);
 }
 
 static void on_uploaded(sbx_steps *steps, sbx_http *reply) {
@@ -148,23 +144,14 @@ static sbx_runner *runner_of(sbx_session *session) {
   return runner;
 }
 
-/* The operation of a path that is too long. */
-static sbx_op *refuse(sbx_session *session, int code, sbx_op_done done, void *arg) {
-  sbx_steps *steps = sbx_steps_new(sizeof *steps, session, session->config->loop, done, arg);
-  if (steps == NULL)
-    return NULL;
-  sbx_steps_finish_code(steps, code);
-  return &steps->op;
-}
-
 sbx_op *sbx__daytona_exec(sbx_session *session, const sbx_exec_spec *spec, sbx_output *out,
                           sbx_exec_status *status, sbx_op_done done, void *arg) {
   sbx_buf dir;
-  sbx_buf_init(&dir, SBX__DAYTONA_URL_MAX);
-  int rc = sbx__daytona_absolute(&dir, session, spec->cwd);
-  sbx_op *op = rc == SBX_OK ? sbx_runner_exec(runner_of(session), session, spec,
-                                              sbx_buf_slice(&dir), out, status, done, arg)
-                            : refuse(session, rc, done, arg);
+  sbx_buf_init(&dir, SIZE_MAX);
+  sbx_op *op = NULL;
+  if (sbx__daytona_absolute(&dir, session, spec->cwd) == SBX_OK)
+    op = sbx_runner_exec(runner_of(session), session, spec, sbx_buf_slice(&dir), out, status, done,
+                         arg);
   sbx_buf_deinit(&dir);
   return op;
 }

@@ -61,13 +61,6 @@ void sbx_steps_send(sbx_steps *steps, sbx_http_client *client, const sbx_http_re
     sbx_steps_finish_code(steps, SBX_ENOMEM);
 }
 
-bool sbx_steps_arrived(sbx_steps *steps, const sbx_http *reply) {
-  if (reply->op.err.code == SBX_OK)
-    return true;
-  sbx_steps_finish(steps, &reply->op.err);
-  return false;
-}
-
 void sbx_steps_wait(sbx_steps *steps, uint64_t ms, sbx_steps_time on_time) {
   if (steps->op.finished)
     return;

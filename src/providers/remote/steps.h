@@ -33,9 +33,6 @@ void *sbx_steps_new(size_t size, sbx_session *session, sbx_loop *loop, sbx_op_do
 /* `on_reply` gets every reply, whatever its status, and every failure (reply->op.err). */
 void sbx_steps_send(sbx_steps *steps, sbx_http_client *client, const sbx_http_request *request,
                     sbx_steps_reply on_reply);
-/* First in an `on_reply` that has no use for a failed exchange: finishes with its error. False:
- * finished. */
-bool sbx_steps_arrived(sbx_steps *steps, const sbx_http *reply);
 void sbx_steps_wait(sbx_steps *steps, uint64_t ms, sbx_steps_time on_time);
 /* Waits for another operation, whose `done` must set `request` to NULL; NULL finishes with
  * SBX_ENOMEM. */
