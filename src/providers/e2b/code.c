@@ -10,13 +10,14 @@
  *
  * The service keeps no limit: the clock here does. Code that has to be stopped is stopped by a
  * restart of its context; a mere end of the stream would let it go on, and everything after it
- * wait.
+ * wait. A restart reaches what is in the kernel's process group, so the kernel is ended first with
+ * all that it has started.
  *
  * Invariants: code has run to its end only when the reply has said so; the stream's end does not.
  * Of calls that need the same new context, one request makes it, and none of the calls owns that
  * request: each may be cancelled without the others. */
 #include "providers/e2b/cell.h"
-#include "providers/e2b/e2b.h"
+#include "providers/e2b/process.h"
 
 #include "core/alloc.h"
 #include "core/enc.h"
@@ -42,6 +43,7 @@ enum {
 #define HOME "/home/user/"
 
 typedef struct code_op code_op;
+typedef struct restart_op restart_op;
 
 struct code_op {
   sbx_steps steps; /* it waits for the context, the reply, or the restart */
@@ -54,9 +56,19 @@ struct code_op {
   sbx__e2b_cell cell;
   sbx_lines lines;
   sbx_timer limit;
-  sbx_timer drain; /* after the end of the code */
-  bool sent;       /* the code may run */
-  bool began;      /* the sandbox's life knows of it */
+  sbx_timer drain;    /* after the end of the code */
+  bool sent;          /* the code may run */
+  restart_op *killer; /* it ends this op with itself */
+  bool began;         /* the sandbox's life knows of it */
+};
+
+/* Ends the kernel of a context, and restarts it. */
+struct restart_op {
+  sbx_steps steps;
+  code_op *code; /* that ends with it; NULL: none */
+  const char *language;
+  sbx_buf id;
+  bool tree_gone; /* nothing is left of what its code had started */
 };
 
 struct sbx__e2b_context {
@@ -152,6 +164,9 @@ static void let_go(sbx_steps *steps) {
   sbx_timer_stop(&x->drain);
   if (x->waits_for != NULL)
     leave_waiters(x);
+  if (x->killer != NULL)
+    x->killer->code = NULL;
+  x->killer = NULL;
   if (x->began)
     sbx__e2b_life_leave(x->steps.session);
   x->began = false;
@@ -181,23 +196,38 @@ bool sbx__e2b_is_code(const sbx_op *op) {
   return ((const sbx_steps *)(const void *)op)->release == release;
 }
 
+static bool is_running(const code_op *x) {
+  return !x->cell.ended && !x->steps.op.finished;
+}
+
 /* ---- restart of a context ------------------------------------------------------------------- */
 
-typedef struct restart_op {
-  sbx_steps steps;
-  const char *language;
-} restart_op;
+static void let_restart_go(sbx_steps *steps) {
+  restart_op *r = (restart_op *)(void *)steps;
+  code_op *x = r->code;
+  if (x == NULL)
+    return;
+  x->status->kill_is_partial = !r->tree_gone;
+  finish(x, NULL);
+}
+
+static void release_restart(sbx_steps *steps) {
+  sbx_buf_deinit(&((restart_op *)(void *)steps)->id);
+}
 
 static void on_restarted(sbx_steps *steps, sbx_http *http) {
   if (sbx__e2b_answered(steps, http, "restart the context"))
     sbx_steps_finish(steps, NULL);
 }
 
-static void send_restart(restart_op *r, sbx_slice id) {
+static void on_kernel_ended(sbx_op *op, void *arg) {
+  restart_op *r = arg;
   sbx_buf path;
+  r->steps.request = NULL;
+  r->tree_gone = op->err.code == SBX_OK;
   sbx_buf_init(&path, MAX_PATH);
   sbx_buf_append_str(&path, "/contexts");
-  sbx_url_append_segment(&path, id);
+  sbx_url_append_segment(&path, sbx_buf_slice(&r->id));
   sbx_buf_append_str(&path, "/restart");
   if (path.error == SBX_OK) {
     sbx__e2b_request request = to_interpreter("POST", path.ptr);
@@ -207,6 +237,15 @@ static void send_restart(restart_op *r, sbx_slice id) {
     sbx_steps_finish_code(&r->steps, path.error);
   }
   sbx_buf_deinit(&path);
+}
+
+static void end_kernel(restart_op *r, sbx_slice id) {
+  sbx_buf_append_slice(&r->id, id);
+  const char *const words[] = {r->id.ptr, NULL};
+  sbx_steps_wait_for(&r->steps, r->id.error == SBX_OK
+                                    ? sbx__e2b_killer(r->steps.session, SBX_RUNNER_KERNEL, words,
+                                                      on_kernel_ended, r)
+                                    : NULL);
 }
 
 /* The default context of a language is the first one that we did not make. */
@@ -231,7 +270,7 @@ static void on_contexts(sbx_steps *steps, sbx_http *http) {
     return;
   if (sbx_json_parse(&doc, sbx_buf_slice(&http->body), &err) == SBX_OK &&
       find_default(r, sbx_json_root(doc), &id)) {
-    send_restart(r, id);
+    end_kernel(r, id);
   } else {
     sbx_err_set(&err, SBX_EPROTO, "e2b: list the contexts: the default one is not among them");
     sbx_steps_finish(steps, &err);
@@ -240,28 +279,32 @@ static void on_contexts(sbx_steps *steps, sbx_http *http) {
 }
 
 /* Its state is lost. */
-static sbx_op *restart(const code_op *x, sbx_op_done done, void *arg) {
+static restart_op *restart(const code_op *x, sbx_op_done done, void *arg) {
   sbx_session *session = x->steps.session;
   restart_op *r = sbx_steps_new(sizeof *r, session, session->config->loop, done, arg);
   sbx__e2b_request request = to_interpreter("GET", "/contexts");
   if (r == NULL)
     return NULL;
+  r->steps.let_go = let_restart_go;
+  r->steps.release = release_restart;
+  sbx_buf_init(&r->id, MAX_ID);
   r->language = language_name(x->language);
   request.http.repeatable = true;
-  if (x->context != NULL)
-    send_restart(r, sbx_slice_str(x->context));
+  if (!x->sent || !is_running(x))
+    sbx_steps_finish(&r->steps, NULL); /* nothing runs that would have to be killed */
+  else if (x->context != NULL)
+    end_kernel(r, sbx_slice_str(x->context));
   else
     sbx__e2b_to_sandbox(&r->steps, &request, on_contexts);
-  return &r->steps.op;
+  return r;
 }
 
 /* ---- limit and kill ------------------------------------------------------------------------- */
 
-/* The kernel is gone, and with it its group; a child in a session of its own is not. */
 static void on_limit_restarted(sbx_op *op, void *arg) {
   code_op *x = arg;
-  (void)op;
   x->steps.request = NULL;
+  x->status->tree_gone = op->err.code == SBX_OK && ((restart_op *)(void *)op)->tree_gone;
   finish(x, NULL);
 }
 
@@ -274,35 +317,31 @@ static void on_limit(sbx_timer *timer) {
     finish(x, NULL);
     return;
   }
-  sbx_op *op = restart(x, on_limit_restarted, x);
-  if (op != NULL)
-    sbx_op_set_deadline(op, RESTART_MS);
-  sbx_steps_wait_for(&x->steps, op);
+  restart_op *r = restart(x, on_limit_restarted, x);
+  if (r != NULL)
+    sbx_op_set_deadline(&r->steps.op, RESTART_MS);
+  sbx_steps_wait_for(&x->steps, r != NULL ? &r->steps.op : NULL);
 }
 
-/* Nothing runs that would have to be killed. */
-static sbx_op *nothing_to_kill(sbx_session *session, sbx_op_done done, void *arg) {
-  sbx_steps *steps = sbx_steps_new(sizeof *steps, session, session->config->loop, done, arg);
-  if (steps == NULL)
-    return NULL;
-  sbx_steps_finish(steps, NULL);
-  return &steps->op;
-}
-
-/* The stream ends now, and with it the op; the restart says whether the code did. */
+/* The stream ends now; the op ends with the restart, which says whether the code did. */
 sbx_op *sbx__e2b_code_kill(sbx_session *session, sbx_op *op, sbx_op_done done, void *arg) {
   code_op *x = (code_op *)(void *)op;
-  bool running = x->sent && !x->cell.ended && !x->steps.op.finished;
-  sbx_op *kill = running ? restart(x, done, arg) : nothing_to_kill(session, done, arg);
-  if (kill == NULL || x->steps.op.finished || x->cell.ended)
-    return kill;
+  restart_op *r = restart(x, done, arg);
+  (void)session;
+  if (r == NULL || !is_running(x))
+    return r != NULL ? &r->steps.op : NULL;
   sbx_op_drop(&x->steps.request, SBX_ECANCELED);
-  x->status->kill_is_partial = running;
+  sbx_timer_stop(&x->limit);
   x->status->outcome = SBX_SIGNALLED;
   x->status->signal_number = 9;
   x->status->signal_name = "SIGKILL";
-  finish(x, NULL);
-  return kill;
+  if (r->steps.op.finished) {
+    finish(x, NULL);
+  } else {
+    r->code = x;
+    x->killer = r;
+  }
+  return &r->steps.op;
 }
 
 /* ---- the reply ------------------------------------------------------------------------------ */

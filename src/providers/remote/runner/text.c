@@ -16,6 +16,7 @@ static const struct {
     [SBX_RUNNER_WRAP_SHELL] = PROGRAM(wrap_shell),
     [SBX_RUNNER_WRAP_CODE] = PROGRAM(wrap_code),
     [SBX_RUNNER_KILL] = PROGRAM(kill),
+    [SBX_RUNNER_KERNEL] = PROGRAM(kernel),
     [SBX_RUNNER_RUN_SHELL] = PROGRAM(run_shell),
     [SBX_RUNNER_RUN_CODE] = PROGRAM(run_code),
     [SBX_RUNNER_ASK] = PROGRAM(ask),

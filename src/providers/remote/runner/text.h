@@ -7,7 +7,8 @@
 typedef enum sbx_runner_program {
   SBX_RUNNER_WRAP_SHELL, /* runs a command, for wires that stream its outputs */
   SBX_RUNNER_WRAP_CODE,
-  SBX_RUNNER_KILL, /* ends a process tree; its exit code says whether nothing is left */
+  SBX_RUNNER_KILL,   /* ends a process tree; its exit code says whether nothing is left */
+  SBX_RUNNER_KERNEL, /* the same for a kernel of Jupyter */
   SBX_RUNNER_RUN_SHELL,
   SBX_RUNNER_RUN_CODE,
   SBX_RUNNER_ASK,
