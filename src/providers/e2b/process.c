@@ -28,8 +28,10 @@ enum {
   ATTACH_MS = 5000,        /* for the first sign of a stream that is taken up again */
   MOST_TRIES = 4,          /* of that, one after the other */
   LITTLE_TEXT = 512,       /* of a usual request, beside its program */
-  KILLER_LIMIT_MS = 4000,
-  KILLER_DEADLINE_MS = 5000, /* also when the service does not keep the limit */
+  /* The service ends a program at its limit, also when nobody waits for it any more: one that was
+   * ended in its work would leave a tree that is stopped, and not dead. */
+  KILLER_LIMIT_MS = 60 * 1000,
+  KILLER_DEADLINE_MS = 4500, /* for its answer */
   KILL_AGAIN_MS = 300,
   MOST_KILLS = 3 /* after each other's loss */
 };
