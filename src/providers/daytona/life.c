@@ -71,22 +71,6 @@ static void ask_directory(sbx_steps *steps) {
                        on_directory);
 }
 
-/* The last resort of servers without a proxy: through the API. */
-static void use_api_route(open_op *o) {
-  sbx_session *session = o->steps.session;
-  sbx_buf url;
-  size_t len;
-  sbx_buf_init(&url, SBX__DAYTONA_URL_MAX);
-  int rc = sbx_buf_appendf(&url, "%s/toolbox/%s/toolbox", session->config->api_url, session->id);
-  if (rc == SBX_OK) {
-    session->toolbox = sbx_buf_take(&url, &len);
-    ask_directory(&o->steps);
-  } else {
-    sbx_steps_finish_code(&o->steps, rc);
-  }
-  sbx_buf_deinit(&url);
-}
-
 /* Takes the toolbox's address, which the reply names in the member `name`, and goes on with it.
  * False when the reply names none. */
 static bool go_to(sbx_steps *steps, const sbx_http *reply, const char *name) {
@@ -96,7 +80,7 @@ static bool go_to(sbx_steps *steps, const sbx_http *reply, const char *name) {
   bool named = sbx_remote_exchange_json(&doc, &sbx__daytona_api, reply, "look for the toolbox",
                                         &err) == SBX_OK &&
                sbx_json_string(sbx_json_get(sbx_json_root(doc), name), &base) && base.len > 0;
-  int rc = named ? sbx__daytona_set_toolbox(steps->session, base, &err) : SBX_OK;
+  int rc = named ? sbx__daytona_set_toolbox(steps->session, base, "", &err) : SBX_OK;
   sbx_json_free(doc, false);
   if (rc != SBX_OK)
     sbx_steps_finish(steps, &err);
@@ -105,9 +89,16 @@ static bool go_to(sbx_steps *steps, const sbx_http *reply, const char *name) {
   return named;
 }
 
+/* The last resort, of servers without a proxy, is the way through the API. */
 static void on_public_config(sbx_steps *steps, sbx_http *reply) {
-  if (!go_to(steps, reply, "proxyToolboxUrl"))
-    use_api_route(open_of(steps));
+  sbx_slice api = sbx_slice_str(steps->session->config->api_url);
+  sbx_err err;
+  if (go_to(steps, reply, "proxyToolboxUrl"))
+    return;
+  if (sbx__daytona_set_toolbox(steps->session, api, "/toolbox", &err) == SBX_OK)
+    ask_directory(steps);
+  else
+    sbx_steps_finish(steps, &err);
 }
 
 static void on_toolbox_url(sbx_steps *steps, sbx_http *reply) {

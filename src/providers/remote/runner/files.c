@@ -25,22 +25,11 @@ static int too_many(const list_op *list, sbx_err *err) {
                      list->max_entries);
 }
 
-static bool take_size(sbx_slice *item, uint64_t *size) {
-  size_t blank = sbx_slice_find(*item, ' ');
-  *size = 0;
-  for (size_t i = 0; i < blank; i++) {
-    if (!sbx_is_digit(item->ptr[i]) || blank > 18)
-      return false;
-    *size = *size * 10 + (uint64_t)(item->ptr[i] - '0');
-  }
-  *item = sbx_slice_skip(*item, blank + 1);
-  return blank > 0;
-}
-
 /* `item`: "<size> ./<path>" */
 static int add_entry(list_op *list, sbx_slice item, sbx_err *err) {
   uint64_t size;
-  if (!take_size(&item, &size) || !sbx_slice_starts_with(item, sbx_slice_str("./")))
+  if (!sbx_runner_take_number(&item, UINT64_MAX, &size) ||
+      !sbx_slice_starts_with(item, sbx_slice_str("./")))
     return sbx_err_set(err, SBX_EPROTO, "%s: list files: unexpected output of find",
                        list->op.runner->wire->provider);
   if (list->out->count == list->max_entries)

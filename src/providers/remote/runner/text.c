@@ -6,7 +6,7 @@
 #include "runner_programs.h"
 
 // clang-format off
-#define TEXT(array) {array, sizeof array - 1}
+#define TEXT(array) {(array), sizeof(array) - 1}
 #define PROGRAM(name) {TEXT(plain_##name), TEXT(json_##name), TEXT(quoted_##name)}
 // clang-format on
 
