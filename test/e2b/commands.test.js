@@ -131,6 +131,16 @@ describe("the end of a tree", { concurrency: 8 }, () => {
     assert.deepEqual(processesOf(`sleep ${odd}`), []);
   });
 
+  test("C194 a limit that the service keeps ends a command that has become one with an empty environment", async (t) => {
+    const { make } = await open(t);
+    const odd = 300 + Math.random();
+    const call = make().exec({ command: `exec env -i sleep ${odd}`, timeoutSeconds: 3 });
+    await eventually("the start", () => processesOf(`sleep ${odd}`).length === 1);
+    const result = await call;
+    assert.deepEqual([result.status, result.termination], ["timedOut", "confirmed"]);
+    assert.deepEqual(processesOf(`sleep ${odd}`), []);
+  });
+
   for (const command of ["sudo setsid sleep $N & sleep 60", "env -i setsid sleep $N & sleep 60"]) {
     test(`C194 ${command}: nothing lives, or it is not said to be gone`, async (t) => {
       const { make } = await open(t);

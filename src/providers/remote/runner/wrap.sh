@@ -26,17 +26,22 @@ tell() {
   printf '\036%s %d\n' "$CLOUDSANDBOX_CALL" "$1"
 }
 
-exec <"${2:-/dev/null}" || exit 126
-[ ! "$2" ] || clean "$2"
-_cs_main=''
-prepare "$@"
-[ ! "$3" ] || [ "$_cs_main" = "$3" ] || clean "$3"
+# One more process than is needed: a service that keeps the limit itself kills the first one, with which the trace to a
+# command that has cleared its environment would be lost.
 (
-  if [ "$1" ]; then exec 2>&1; else exec 2>&3; fi
-  exec 3>&-
-  start "$@"
+  exec <"${2:-/dev/null}" || exit 126
+  [ ! "$2" ] || clean "$2"
+  _cs_main=''
+  prepare "$@"
+  [ ! "$3" ] || [ "$_cs_main" = "$3" ] || clean "$3"
+  (
+    if [ "$1" ]; then exec 2>&1; else exec 2>&3; fi
+    exec 3>&-
+    start "$@"
+  )
+  set -- "$?"
+  [ ! "$_cs_main" ] || clean "$_cs_main"
+  tell "$1"
+  exit "$1"
 )
-set -- "$?"
-[ ! "$_cs_main" ] || clean "$_cs_main"
-tell "$1"
-exit "$1"
+exit "$?"
