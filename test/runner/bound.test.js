@@ -8,7 +8,7 @@ import { tempDir } from "../support/temp.js";
 import { eventually } from "../support/wait.js";
 import { everyShell, newTag, runText, text } from "./support.js";
 
-const programs = Object.fromEntries(["bound", "load", "save", "live"].map((name) => [name, text(name)]));
+const programs = Object.fromEntries(["bound_shell", "bound_code", "load", "save", "live"].map((name) => [name, text(name)]));
 
 /** Processes whose environment has the mark. @param {string} token */
 function marked(token) {
@@ -31,7 +31,7 @@ function marked(token) {
 async function bound(shell, { limit = "", dir = "", how = "", join = "", stdin = "", file = "", env, input }, words) {
   const token = newTag();
   const { stdout, stderr } = await runText(
-    shell, programs.bound, ["sh", limit, dir, how, join, stdin, file, "", ...words],
+    shell, /^(python|node)$/.test(words[0]) ? programs.bound_code : programs.bound_shell, ["sh", limit, dir, how, join, stdin, file, "", ...words],
     { env: { PATH: process.env.PATH, HOME: "/", ...env, CLOUDSANDBOX_CALL: token }, input },
   );
   const line = new RegExp(`\u001e${token} (\\d+)(?: (\\d+))?\n$`);
