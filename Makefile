@@ -83,6 +83,11 @@ build/bench_curl: bench/vendor/curl.c
 	@mkdir -p $(@D)
 	$(CC) $(CPPFLAGS) $(CFLAGS) -O2 -o $@ $< -lcurl
 
+# The core as it is built for use, without what tests need of it.
+build/bench_timers: bench/timers.c $(CORE) $(PROGRAMS)
+	@mkdir -p $(@D)
+	$(CC) $(CPPFLAGS) $(CFLAGS) -O2 -o $@ $< $(CORE) $(LIBS)
+
 test: all headers
 	@SBX_GUARD=$(abspath $(BUILD))/sbx_guard sh test/core/run.sh $(BUILD)/asan $(RUNS)
 

@@ -47,6 +47,7 @@ const MEASURES = [
   ...["e2b", "daytona"].flatMap((name) => /** @type {[string, string, number, Row[]][]} */ ([
     [`${name}/ours`, "shell", 1500, commandRows(name)],
     [`${name}/ours`, "flight", 4000, [{ figure: `${name}, commands per second, 64 in flight`, pick: (rate) => rate, show: whole, rate: true }]],
+    [`${name}/ours`, "crowd", 4000, [{ figure: `${name}, commands per second, 1,000 in flight`, pick: (rate) => rate, show: whole, rate: true }]],
   ])),
   [
     "e2b/ours",

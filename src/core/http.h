@@ -147,7 +147,5 @@ static inline sbx_http *sbx_http_of(sbx_op *op) {
  * `error`, `detail`), or an HTML title, or the first line. Returns the code. */
 int sbx_http_status_error(sbx_err *err, const char *provider, const char *verb, int status,
                           sbx_slice body);
-/* What Retry-After asks for; false when there is none. */
-bool sbx_http_retry_after(const sbx_http *http, uint64_t *delay_ms);
 
 #endif

@@ -11,7 +11,6 @@
 #include <errno.h>
 #include <fcntl.h>
 #include <string.h>
-#include <time.h>
 #include <unistd.h>
 
 /* ---- transfers ---- */
@@ -233,10 +232,4 @@ void sbx__http_hide_credentials(sbx__exchange *x) {
       rest = sbx_slice_skip(rest, word.len + 1);
     }
   }
-}
-
-bool sbx_http_retry_after(const sbx_http *http, uint64_t *delay_ms) {
-  sbx_slice value;
-  return sbx_headers_get(&http->headers, "retry-after", &value) &&
-         sbx_retry_after(value, (int64_t)time(NULL), delay_ms);
 }

@@ -610,6 +610,13 @@ void sbx_json_put_string(sbx_json_out *out, sbx_slice value) {
   write_string(out->buf, value);
 }
 
+void sbx_json_put_escaped(sbx_json_out *out, sbx_slice text) {
+  before_value(out);
+  sbx_buf_append_char(out->buf, '"');
+  sbx_buf_append_slice(out->buf, text);
+  sbx_buf_append_char(out->buf, '"');
+}
+
 void sbx_json_put_int(sbx_json_out *out, int64_t value) {
   before_value(out);
   sbx_buf_appendf(out->buf, "%lld", (long long)value);
@@ -623,4 +630,43 @@ void sbx_json_put_bool(sbx_json_out *out, bool value) {
 void sbx_json_put_null(sbx_json_out *out) {
   before_value(out);
   sbx_buf_append_str(out->buf, "null");
+}
+
+static bool put_items(sbx_json_out *out, const sbx_json *v) {
+  bool ok = true, is_object = sbx_json_is_object(v);
+  sbx_slice name;
+  for (const sbx_json *item = sbx_json_next(v, NULL, &name); item != NULL;
+       item = sbx_json_next(v, item, &name)) {
+    if (is_object)
+      sbx_json_put_name(out, name);
+    ok = sbx_json_put_value(out, item) && ok;
+  }
+  return ok;
+}
+
+/* As deep as the parser lets a text be. */
+bool sbx_json_put_value(sbx_json_out *out, const sbx_json *v) {
+  sbx_slice text;
+  bool flag, ok = true, is_object = sbx_json_is_object(v);
+  int64_t number, most = INT64_MAX / 1024;
+  if (is_object || sbx_json_is_array(v)) {
+    begin(out, is_object ? '{' : '[');
+    ok = put_items(out, v);
+    end(out, is_object ? '}' : ']');
+  } else if (sbx_json_string(v, &text)) {
+    sbx_json_put_string(out, text);
+  } else if (sbx_json_bool(v, &flag)) {
+    sbx_json_put_bool(out, flag);
+  } else if (sbx_json_int(v, -most, most, &number)) {
+    sbx_json_put_int(out, number);
+  } else {
+    ok = sbx_json_is_null(v);
+    sbx_json_put_null(out);
+  }
+  return ok;
+}
+
+void sbx_json_put_text(sbx_json_out *out, const char *name, sbx_slice value) {
+  sbx_json_put_name(out, sbx_slice_str(name));
+  sbx_json_put_string(out, value);
 }

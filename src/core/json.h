@@ -61,9 +61,16 @@ void sbx_json_end_array(sbx_json_out *out);
 void sbx_json_put_name(sbx_json_out *out, sbx_slice name);
 /* Invalid UTF-8 becomes U+FFFD. */
 void sbx_json_put_string(sbx_json_out *out, sbx_slice value);
+/* The same with a text that is escaped already. */
+void sbx_json_put_escaped(sbx_json_out *out, sbx_slice text);
 void sbx_json_put_int(sbx_json_out *out, int64_t value);
 void sbx_json_put_bool(sbx_json_out *out, bool value);
 void sbx_json_put_null(sbx_json_out *out);
+/* A copy of a parsed value. False, and null in its place, for a number that is no integer of 53
+ * bits. */
+bool sbx_json_put_value(sbx_json_out *out, const sbx_json *v);
+/* A member that is a string. */
+void sbx_json_put_text(sbx_json_out *out, const char *name, sbx_slice value);
 /* Appends `text` as it stands between the quotes of a string, for strings that are made of several
  * texts. */
 void sbx_json_escape(sbx_buf *out, sbx_slice text);

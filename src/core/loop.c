@@ -1,6 +1,6 @@
 /* loop.c - the core's state on one uv_loop_t.
  *
- * Four kinds of handles: one uv_timer_t for all sbx_timers (a pairing heap), two uv_check_t, one
+ * Handles: one uv_timer_t for all sbx_timers (a pairing heap), two uv_check_t, one uv_idle_t, one
  * uv_poll_t per watch, and one uv_async_t. All are unreferenced but the async, which is
  * referenced exactly while something is held, queued or closing; it also wakes the loop when a task
  * is queued from outside.
@@ -48,6 +48,7 @@ struct sbx_loop {
   uv_timer_t timer;
   uv_check_t check;    /* active while overdue timers wait for a look at the descriptors */
   uv_check_t turn_end; /* active in turns in which something of ours ran */
+  uv_idle_t hurry;     /* active while each turn is wanted: its poll does not wait then */
   size_t open_handles; /* whose close callback has not come yet */
 
   uint64_t turns;      /* counts those */
@@ -170,6 +171,7 @@ static void end(sbx_loop *loop) {
   uv_close((uv_handle_t *)&loop->timer, on_own_handle_closed);
   uv_close((uv_handle_t *)&loop->check, on_own_handle_closed);
   uv_close((uv_handle_t *)&loop->turn_end, on_own_handle_closed);
+  uv_close((uv_handle_t *)&loop->hurry, on_own_handle_closed);
   uv_close((uv_handle_t *)&loop->wake, on_own_handle_closed);
 }
 
@@ -211,9 +213,20 @@ static void on_turn_end(uv_check_t *handle) {
   leave(loop);
 }
 
+/* So that the turn has an end, whatever else happens in it. */
+static void on_hurry(uv_idle_t *handle) {
+  sbx_loop *loop = handle->data;
+  enter(loop);
+  leave(loop);
+}
+
 void sbx_loop_each_turn(sbx_loop *loop, void (*run)(void *arg), void *arg) {
   loop->each_turn = run;
   loop->each_turn_arg = arg;
+  if (run != NULL)
+    uv_idle_start(&loop->hurry, on_hurry);
+  else
+    uv_idle_stop(&loop->hurry);
 }
 
 bool sbx_loop_is_spent(const sbx_loop *loop) {
@@ -354,10 +367,10 @@ void sbx_timer_init(sbx_timer *timer, sbx_loop *loop, void (*fire)(sbx_timer *ti
   *timer = (sbx_timer){.loop = loop, .fire = fire};
 }
 
-/* Whether the last look at the descriptors brought anything. It may have been before the end of a
- * turn or after it. */
+/* Whether the last look at the descriptors brought anything, or what it brought waits for its turn.
+ * It may have been before the end of a turn or after it. */
 static bool brings_more(const sbx_loop *loop) {
-  return loop->brought > 0 && loop->turns + 1 - loop->brought <= 1;
+  return loop->each_turn != NULL || (loop->brought > 0 && loop->turns + 1 - loop->brought <= 1);
 }
 
 bool sbx_timer_put_off(sbx_timer *timer) {
@@ -517,15 +530,18 @@ int sbx_loop_new(sbx_loop **out, uv_loop_t *uv, sbx_err *err) {
   uv_timer_init(uv, &loop->timer);
   uv_check_init(uv, &loop->check);
   uv_check_init(uv, &loop->turn_end);
+  uv_idle_init(uv, &loop->hurry);
   loop->wake.data = loop;
   loop->timer.data = loop;
   loop->check.data = loop;
   loop->turn_end.data = loop;
-  loop->open_handles = 4;
+  loop->hurry.data = loop;
+  loop->open_handles = 5;
   uv_unref((uv_handle_t *)&loop->wake);
   uv_unref((uv_handle_t *)&loop->timer);
   uv_unref((uv_handle_t *)&loop->check);
   uv_unref((uv_handle_t *)&loop->turn_end);
+  uv_unref((uv_handle_t *)&loop->hurry);
   *out = loop;
   return SBX_OK;
 }

@@ -56,8 +56,8 @@ bool sbx_timer_put_off(sbx_timer *timer);
  * then waits for sbx_loop_next_turn(), so that the host's other work gets its turn. */
 bool sbx_loop_is_spent(const sbx_loop *loop);
 
-/* `run(arg)` is called once per turn, after the look at the descriptors; NULL: no more. It does not
- * make the loop look: what is ready stays watched meanwhile. One owner: transfer.c. */
+/* `run(arg)` is called once per turn, after the look at the descriptors, which waits for nothing
+ * then; NULL: no more. One owner: transfer.c. */
 void sbx_loop_each_turn(sbx_loop *loop, void (*run)(void *arg), void *arg);
 
 /* ---- descriptor watches ---- */

@@ -18,6 +18,7 @@
 
 #include <assert.h>
 #include <fcntl.h>
+#include <string.h>
 #include <sys/socket.h>
 #include <unistd.h>
 
@@ -31,7 +32,6 @@ typedef struct sbx__pool pool;
  * requests, which saves the system calls to stop and to start again. */
 typedef struct sock {
   sbx__waiter waiter; /* first; while it is ready and not read */
-  struct sock *next, *prev;
   pool *pool;
   curl_socket_t fd;
   bool idle;  /* libcurl waits for nothing */
@@ -45,11 +45,13 @@ struct sbx__pool {
   const sbx_curl *curl;
   CURLM *multi;
   sbx_timer timer;
-  sock *socks;
+  /* By descriptor, since libcurl forgets what it was told of one with every request. */
+  sock **socks;
+  size_t sock_room, sock_count;
   sbx__waiter *first_waiter, *last_waiter;
   size_t waiters;
-  sbx_timer wake; /* a paused transfer has nothing else that wakes the loop */
   sbx_transfer *active;
+  bool any_failed; /* one of them */
   bool inside;
   uint64_t rounds; /* how often libcurl was told something */
 };
@@ -81,8 +83,6 @@ static void serve_queue(void *arg) {
     leave_queue(p, w);
     w->serve(w);
   }
-  if (p->waiters > 0)
-    sbx_timer_start(&p->wake, 1);
 }
 
 static void join_queue(pool *p, sbx__waiter *w) {
@@ -97,13 +97,6 @@ static void join_queue(pool *p, sbx__waiter *w) {
   p->last_waiter = w;
   if (p->waiters++ == 0)
     sbx_loop_each_turn(p->loop, serve_queue, p);
-  if (!p->wake.armed)
-    sbx_timer_start(&p->wake, 1);
-}
-
-/* The turn that it makes is all. */
-static void on_wake(sbx_timer *timer) {
-  (void)timer;
 }
 
 /* ---- what has ended ---- */
@@ -159,9 +152,12 @@ static void reap(pool *p) {
     if (t != NULL)
       finish_transfer(p, t, t->failed ? CURLE_OUT_OF_MEMORY : result);
   }
-  sbx_transfer *failed;
-  while ((failed = first_failed(p)) != NULL)
-    finish_transfer(p, failed, CURLE_OUT_OF_MEMORY);
+  while (p->any_failed) {
+    sbx_transfer *failed = first_failed(p);
+    p->any_failed = failed != NULL;
+    if (failed != NULL)
+      finish_transfer(p, failed, CURLE_OUT_OF_MEMORY);
+  }
 }
 
 static void act(pool *p, curl_socket_t fd, int events) {
@@ -175,6 +171,7 @@ static void act(pool *p, curl_socket_t fd, int events) {
     /* The library can tell nothing about single transfers any more. */
     for (sbx_transfer *t = p->active; t != NULL; t = t->next)
       t->failed = true;
+    p->any_failed = true;
   }
   reap(p);
 }
@@ -234,26 +231,32 @@ static int on_curl_timer(CURLM *multi, long timeout_ms, void *arg) {
 
 static void free_sock(sock *s) {
   pool *p = s->pool;
-  if (s->prev != NULL)
-    s->prev->next = s->next;
-  else
-    p->socks = s->next;
-  if (s->next != NULL)
-    s->next->prev = s->prev;
+  p->socks[s->fd] = NULL;
+  p->sock_count--;
   leave_queue(p, &s->waiter);
   sbx_watch_stop(s->watch);
   sbx_free(s);
 }
 
-static sock *find_sock(pool *p, curl_socket_t fd) {
-  sock *s = p->socks;
-  while (s != NULL && s->fd != fd)
-    s = s->next;
-  return s;
+static sock *find_sock(const pool *p, curl_socket_t fd) {
+  return (size_t)fd < p->sock_room ? p->socks[fd] : NULL;
+}
+
+static bool make_room(pool *p, size_t fd) {
+  size_t room = 2 * fd + 32;
+  if (fd < p->sock_room)
+    return true;
+  sock **socks = sbx_realloc(p->socks, room * sizeof *socks);
+  if (socks == NULL)
+    return false;
+  memset(socks + p->sock_room, 0, (room - p->sock_room) * sizeof *socks);
+  p->socks = socks;
+  p->sock_room = room;
+  return true;
 }
 
 static sock *new_sock(pool *p, curl_socket_t fd) {
-  sock *s = sbx_calloc(1, sizeof *s);
+  sock *s = make_room(p, (size_t)fd) ? sbx_calloc(1, sizeof *s) : NULL;
   if (s == NULL)
     return NULL;
   if (sbx_watch_start(&s->watch, p->loop, fd, 0, on_socket_event, s, NULL) != SBX_OK) {
@@ -263,10 +266,8 @@ static sock *new_sock(pool *p, curl_socket_t fd) {
   s->waiter.serve = serve_waiting;
   s->pool = p;
   s->fd = fd;
-  s->next = p->socks;
-  if (s->next != NULL)
-    s->next->prev = s;
-  p->socks = s;
+  p->socks[fd] = s;
+  p->sock_count++;
   return s;
 }
 
@@ -310,7 +311,7 @@ static int close_socket(void *arg, curl_socket_t fd) {
 static int on_curl_socket(CURL *easy, curl_socket_t fd, int what, void *arg, void *assigned) {
   pool *p = arg;
   sock *s = find_sock(p, fd);
-  (void)assigned; /* libcurl forgets it with every request */
+  (void)assigned;
   if (what == CURL_POLL_REMOVE) {
     if (s != NULL)
       unwatch_sock(s, easy);
@@ -328,7 +329,7 @@ static int on_curl_socket(CURL *easy, curl_socket_t fd, int what, void *arg, voi
   /* An error returned from here would end all transfers: only this one has to. */
   sbx_transfer *t = transfer_of(p, easy);
   if (t != NULL)
-    t->failed = true;
+    t->failed = p->any_failed = true;
   sbx_timer_start(&p->timer, 0);
   return 0;
 }
@@ -340,10 +341,12 @@ static void free_pool(void *state) {
   assert(p->active == NULL);
   if (p->multi != NULL)
     p->curl->multi_cleanup(p->multi);
-  while (p->socks != NULL)
-    free_sock(p->socks);
+  for (size_t fd = 0; fd < p->sock_room; fd++) {
+    if (p->socks[fd] != NULL)
+      free_sock(p->socks[fd]);
+  }
+  sbx_free(p->socks);
   sbx_timer_stop(&p->timer);
-  sbx_timer_stop(&p->wake);
   sbx_free(p);
 }
 
@@ -354,7 +357,6 @@ static pool *new_pool(sbx_loop *loop, const sbx_curl *curl) {
   p->loop = loop;
   p->curl = curl;
   sbx_timer_init(&p->timer, loop, on_timeout);
-  sbx_timer_init(&p->wake, loop, on_wake);
   p->multi = curl->multi_init();
   if (p->multi == NULL) {
     sbx_free(p);
@@ -437,8 +439,5 @@ void sbx_transfer_stop(sbx_transfer *transfer, sbx_loop *loop) {
 
 size_t sbx_transfer_connections(const sbx_loop *loop) {
   const pool *p = sbx_loop_transfer_state(loop);
-  size_t count = 0;
-  for (const sock *s = p != NULL ? p->socks : NULL; s != NULL; s = s->next)
-    count++;
-  return count;
+  return p != NULL ? p->sock_count : 0;
 }

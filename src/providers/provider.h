@@ -77,7 +77,7 @@ typedef struct sbx_provider {
   const char *const *options; /* names of its own options, then NULL */
   size_t config_size;
   /* Fills a zeroed config from the options, an object that holds the common members too. No I/O.
-   * See sbx_provider_configure(). */
+   * `err` is there, and clear. See sbx_provider_configure(). */
   int (*configure)(sbx_config *config, sbx_loop *loop, const sbx_json *options, sbx_err *err);
   /* Also after a configure() that has failed. */
   void (*config_free)(sbx_config *config);

@@ -67,6 +67,9 @@ static int check_names(const sbx_json *options, const char *const *names, sbx_er
 
 int sbx_provider_configure(sbx_config **out, const sbx_provider *provider, sbx_loop *loop,
                            const sbx_json *options, sbx_err *err) {
+  sbx_err ours;
+  err = err != NULL ? err : &ours;
+  sbx_err_clear(err);
   int rc = check_names(options, provider->options, err);
   if (rc != SBX_OK)
     return rc;

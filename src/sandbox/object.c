@@ -103,8 +103,8 @@ static void step_close(sbx_sandbox *sb) {
   for (const sbx__place *place = sb->places.first; place != NULL; place = place->next) {
     if (sbx__place_is_busy(place))
       return;
-    if (place->err.code != SBX_OK)
-      cause = &place->err;
+    if (place->failure != NULL)
+      cause = place->failure;
   }
   sb->deleting = false;
   finish_closers(sb, cause);

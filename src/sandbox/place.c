@@ -26,6 +26,24 @@ bool sbx__places_are_open(const sbx__places *set) {
   return set->current != NULL && set->current->state == SBX__PLACE_OPEN;
 }
 
+/* ---- why one could not be deleted: as large as all the rest of a place, and few have it ---- */
+
+static const sbx_err no_memory = {.code = SBX_ENOMEM, .message = "out of memory"};
+
+static void forget_failure(sbx__place *place) {
+  if (place->failure != &no_memory)
+    sbx_free((void *)place->failure);
+  place->failure = NULL;
+}
+
+static void set_failure(sbx__place *place, const sbx_err *err) {
+  sbx_err *copy = sbx_calloc(1, sizeof *copy);
+  if (copy != NULL)
+    sbx_err_copy(copy, err);
+  place->failure = copy != NULL ? copy : &no_memory;
+  place->state = SBX__PLACE_UNWANTED;
+}
+
 /* ---- the end of a place ---- */
 
 static void place_free(sbx__place *place) {
@@ -42,6 +60,7 @@ static void place_free(sbx__place *place) {
   if (place->next != NULL)
     place->next->prev = place->prev;
   set->provider->session_free(place->session);
+  forget_failure(place);
   sbx_free(place);
 }
 
@@ -133,32 +152,32 @@ static void on_deleted(sbx_op *op, void *arg) {
     place_end(place);
     return;
   }
-  place->state = SBX__PLACE_UNWANTED;
+  sbx_err err = op->err;
   if (op->err.code == SBX_ETIMEOUT)
-    sbx__places_no_answer(set, delete_limit(place), &place->err);
-  else
-    sbx_err_copy(&place->err, &op->err);
+    sbx__places_no_answer(set, delete_limit(place), &err);
+  set_failure(place, &err);
   set->events->changed(set);
 }
 
 void sbx__place_delete(sbx__place *place) {
   sbx__places *set = place->set;
-  sbx_err_clear(&place->err);
+  sbx_err err;
+  forget_failure(place);
   bool needed = set->provider->session_owned(place->session) || set->provider->closes_attached;
   if (set->freed || !needed) {
     place_end(place);
     return;
   }
   if (sbx_loop_is_closing(set->loop)) {
-    place->state = SBX__PLACE_UNWANTED;
-    sbx_err_set(&place->err, SBX_ECLOSED, "the event loop is ending");
+    sbx_err_set(&err, SBX_ECLOSED, "the event loop is ending");
+    set_failure(place, &err);
     return;
   }
   place->state = SBX__PLACE_DELETING;
   place->op = set->provider->close(place->session, on_deleted, place);
   if (place->op == NULL) {
-    place->state = SBX__PLACE_UNWANTED;
-    sbx_err_set(&place->err, SBX_ENOMEM, NULL);
+    sbx_err_set(&err, SBX_ENOMEM, NULL);
+    set_failure(place, &err);
     return;
   }
   sbx_op_set_deadline(place->op, delete_limit(place));

@@ -13,7 +13,7 @@ typedef enum sbx__place_state {
   SBX__PLACE_OPEN,
   SBX__PLACE_HALTED,   /* was open, has its files, and does not run: the next call opens it again */
   SBX__PLACE_LATE,     /* opening still, but the callers were told that it took too long */
-  SBX__PLACE_UNWANTED, /* to be deleted; with an `err`, the last attempt failed */
+  SBX__PLACE_UNWANTED, /* to be deleted; with a `failure`, the last attempt failed */
   SBX__PLACE_DELETING,
   SBX__PLACE_GONE, /* nothing is left at the provider */
 } sbx__place_state;
@@ -64,7 +64,8 @@ struct sbx__place {
   unsigned pauses;  /* begun, and not certainly without effect */
   sbx_task end;     /* frees it outside of the provider's callbacks */
   bool ending;
-  sbx_err err; /* why it could not be deleted */
+  const sbx_err
+      *failure; /* why it could not be deleted; NULL: it was not tried, or is being tried */
   sbx__place *next, *prev;
 };
 

@@ -49,6 +49,31 @@ if __name__ == '__main__':
       );
     });
 
+    test("node code has the built-in modules as variables, and is a file like any other", { skip: !languages.includes("node") }, async (t) => {
+      const sandbox = provider.world(t).make();
+      const node = async (code, options) => {
+        const { stdout, stderr, exitCode } = await sandbox.exec({ code, language: "node", ...options });
+        return [stdout, stderr, exitCode];
+      };
+      const missing = `console.log(require("module").builtinModules.filter((name) => !/^_|\\//.test(name) && !(name in globalThis)).join())`;
+      for (const [code, stdout] of [
+        ["console.log(path.basename('/a/b'), typeof fs.promises.readFile, crypto.randomBytes(2).length, typeof crypto.subtle)", "b function 2 object\n"],
+        ["const fs = require('fs'); let path = 1; var os = 2; function util() {} console.log(typeof fs.readFileSync, path, os, typeof util)", "function 1 2 function\n"],
+        ["fs = 'mine'; crypto = 'too'; console.log(fs, crypto, Object.keys(globalThis).includes('path'))", "mine too false\n"],
+        ["console.log(process.argv.length, this === module.exports, typeof globalThis.require, typeof globalThis.exports)", "2 true undefined undefined\n"],
+        [missing, "\n"],
+      ]) assert.deepEqual(await node(code), [stdout, "", 0], code);
+      assert.deepEqual(await node("console.log(fs.readFileSync(0, 'utf8'))", { stdin: "given" }), ["given\n", "", 0]);
+      const fork = "if (process.argv[2]) console.log('child'); else require('child_process').fork(__filename, ['x']);";
+      assert.deepEqual(await node(fork), ["child\n", "", 0]);
+      assert.equal((await node("process.exit(7)"))[2], 7);
+      const [, trace, code] = await node("\n\nthrow new Error('here');");
+      assert.equal(code, 1);
+      assert.match(trace, /\.js:3\nthrow new Error\('here'\);\n\^\n\nError: here\n +at .*\.js:3:7\)/);
+      const module = await node("import { EOL } from 'node:os'; console.log(EOL === os.EOL, typeof require, await Promise.resolve(path.sep))");
+      assert.deepEqual([module[0], module[2]], ["true undefined /\n", 0]);
+    });
+
     test("C169 modules and top-level await work as well", { skip: !languages.includes("node") }, async (t) => {
       const sandbox = provider.world(t).make();
       for (const files of [{}, { "package.json": "{}" }]) {

@@ -3,8 +3,6 @@
 #include "core/err.h"
 #include "providers/e2b/cell.h"
 #include "providers/e2b/command.h"
-#include "providers/e2b/config.h"
-#include "providers/e2b/session.h"
 #include "providers/e2b/wire.h"
 #include "support/config_test.h"
 
@@ -16,12 +14,13 @@ static void test_defaults(void **state) {
   (void)state;
   sbx_config *config = config_of(&sbx_e2b_provider, "{\"apiKey\":\"e2b_1\"}");
   assert_string_equal(config->api_url, "https://api.e2b.app");
-  assert_string_equal(config->create_json, "\"templateID\":\"base\",\"timeout\":300");
-  assert_null(config->metadata_json);
+  assert_string_equal(config->create_json,
+                      "{\"templateID\":\"base\",\"timeout\":300,\"metadata\":{");
   assert_null(config->sandbox_url);
   assert_int_equal(config->lifetime_s, 300);
   assert_true(config->owned);
-  assert_false(config->interpreter || config->can_pause || config->first_api || config->debug);
+  assert_false(config->interpreter || config->can_pause || config->debug);
+  assert_true(config->secure);
   sbx__e2b_config_free(config);
 }
 
@@ -31,13 +30,13 @@ static void test_options(void **state) {
     const char *create;
   } creates[] = {
       {"{\"apiKey\":\"k\",\"template\":\"a/b:c\",\"lifetimeSeconds\":7}",
-       "\"templateID\":\"a/b:c\",\"timeout\":7"},
+       "{\"templateID\":\"a/b:c\",\"timeout\":7,\"metadata\":{"},
       {"{\"apiKey\":\"k\",\"env\":{\"A\":\"\\\"\"},\"autoResume\":true,\"autoPause\":false}",
-       "\"templateID\":\"base\",\"timeout\":300,\"envVars\":{\"A\":\"\\\"\"},\"autoPause\":false,"
-       "\"autoResume\":{\"enabled\":true}"},
+       "{\"templateID\":\"base\",\"timeout\":300,\"envVars\":{\"A\":\"\\\"\"},\"autoPause\":false,"
+       "\"autoResume\":{\"enabled\":true},\"metadata\":{"},
       {"{\"apiKey\":\"k\",\"allowInternetAccess\":false,\"network\":{\"a\":[1,null,{\"b\":true}]}}",
-       "\"templateID\":\"base\",\"timeout\":300,\"network\":{\"a\":[1,null,{\"b\":true}]},"
-       "\"allow_internet_access\":false"},
+       "{\"templateID\":\"base\",\"timeout\":300,\"network\":{\"a\":[1,null,{\"b\":true}]},"
+       "\"allow_internet_access\":false,\"metadata\":{"},
   };
   (void)state;
   for (size_t i = 0; i < COUNT(creates); i++) {
@@ -50,8 +49,9 @@ static void test_options(void **state) {
                                    "\"sandboxId\":\"iabc-6532\",\"metadata\":{\"a\":\"b\"}}");
   assert_string_equal(config->api_url, "https://api.e.example");
   assert_string_equal(config->attach_id, "iabc");
-  assert_string_equal(config->metadata_json, "\"a\":\"b\"");
-  assert_true(config->first_api && config->can_pause && !config->owned);
+  assert_string_equal(config->create_json, "{\"templateID\":\"base\",\"timeout\":300,"
+                                           "\"metadata\":{\"a\":\"b\"");
+  assert_true(!config->secure && config->can_pause && !config->owned);
   sbx__e2b_config_free(config);
   config = config_of(&sbx_e2b_provider, "{\"debug\":true,\"template\":\"code-interpreter-v1\"}");
   assert_string_equal(config->api_url, "http://localhost:3000");
@@ -149,11 +149,11 @@ static void test_addresses_of_a_sandbox(void **state) {
              "\"envdAccessToken\":\"t\",\"more\":[]}",
              cases[i].domain);
     assert_int_equal(sbx__e2b_take_sandbox(session, NULL, sbx_slice_str(reply), &err), SBX_OK);
-    assert_string_equal(session->id, "i1");
-    assert_string_equal(session->access_token, "t");
-    assert_null(session->traffic_token);
-    assert_string_equal(session->envd_url, cases[i].envd);
-    assert_string_equal(session->code_url, cases[i].code);
+    assert_string_equal(session->box.id, "i1");
+    assert_string_equal(session->box.access_token, "t");
+    assert_null(session->box.traffic_token);
+    assert_string_equal(session->box.envd_url, cases[i].envd);
+    assert_string_equal(session->box.code_url, cases[i].code);
     free_session(session);
   }
 }
@@ -186,7 +186,7 @@ static void test_answers_that_make_no_sense(void **state) {
     int rc = sbx__e2b_take_sandbox(session, NULL, sbx_slice_str(replies[i]), &err);
     if (rc != SBX_EPROTO || strstr(err.message, "unexpected answer") == NULL)
       fail_msg("%s: %d %s", replies[i], rc, err.message);
-    assert_null(session->id);
+    assert_null(session->box.id);
   }
   free_session(session);
 }
@@ -215,7 +215,7 @@ static void test_versions(void **state) {
     char reply[128];
     snprintf(reply, sizeof reply, "{\"sandboxID\":\"i1\",\"envdVersion\":\"%s\"}", cases[i].text);
     assert_int_equal(sbx__e2b_take_sandbox(session, NULL, sbx_slice_str(reply), NULL), SBX_OK);
-    assert_int_equal(session->envd_version, cases[i].version);
+    assert_int_equal(session->box.envd_version, cases[i].version);
   }
   free_session(session);
 }
@@ -362,8 +362,12 @@ static int make_once(void *arg) {
 }
 
 static void test_requests_without_memory(void **state) {
-  sbx_exec_spec spec = {.kind = SBX_EXEC_CODE, .language = SBX_LANG_NODE, .text = LIT("1")};
+  /* More than there is room for at once. */
+  static char text[4000];
+  sbx_exec_spec spec = {
+      .kind = SBX_EXEC_CODE, .language = SBX_LANG_NODE, .text = sbx_slice_of(text, sizeof text)};
   (void)state;
+  memset(text, '1', sizeof text);
   assert_true(each_allocation_fails(make_once, &spec) > 2);
 }
 

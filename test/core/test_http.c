@@ -491,39 +491,6 @@ static void test_status_errors(void **state) {
   assert_true(strlen(err.message) < SBX_ERR_REMOTE_MAX + 32);
 }
 
-typedef struct retry {
-  reply reply;
-  bool found;
-  uint64_t delay_ms;
-} retry;
-
-static void read_retry(sbx_op *op, void *arg) {
-  retry *r = arg;
-  r->found = sbx_http_retry_after(sbx_http_of(op), &r->delay_ms);
-  note_reply(op, &r->reply);
-}
-
-static void test_retry_after(void **state) {
-  static const struct {
-    const char *path;
-    bool found;
-    uint64_t ms;
-  } cases[] = {{"/retry?after=3", true, 3000},
-               {"/retry?after=Thu,%2001%20Jan%201970%2000:00:00%20GMT", true, 0},
-               {"/retry?after=soon", false, 0},
-               {"/small", false, 0}};
-  fixture *f = *state;
-  for (size_t i = 0; i < sizeof cases / sizeof cases[0]; i++) {
-    retry r = {.delay_ms = 0};
-    sbx_http_request request = to(f, "GET", server.http, cases[i].path);
-    assert_non_null(sbx_http_start(f->plain, f->loop, &request, read_retry, &r));
-    wait_for(f, &r.reply);
-    assert_int_equal(r.found, cases[i].found);
-    assert_int_equal(r.delay_ms, cases[i].ms);
-    drop(&r.reply);
-  }
-}
-
 int main(void) {
   const struct CMUnitTest tests[] = {
       HTTP_TEST(test_get),
@@ -549,7 +516,6 @@ int main(void) {
       HTTP_TEST(test_broken_replies),
       HTTP_TEST(test_odd_but_complete_replies),
       HTTP_TEST(test_status_errors),
-      HTTP_TEST(test_retry_after),
   };
   clean_environment();
   return cmocka_run_group_tests(tests, http_group_setup, http_group_teardown);

@@ -533,6 +533,39 @@ static void test_each_turn_has_its_share(void **state) {
   assert_true(g.turns > 0);
 }
 
+typedef struct eager {
+  sbx_timer timer; /* first; the only one, and far away */
+  int turns;
+  bool gave_up;
+} eager;
+
+static void give_up(sbx_timer *timer) {
+  ((eager *)(void *)timer)->gave_up = true;
+  sbx_loop_release(timer->loop);
+}
+
+static void take_turns(void *arg) {
+  eager *e = arg;
+  if (++e->turns < 5)
+    return;
+  sbx_loop_each_turn(e->timer.loop, NULL, NULL);
+  sbx_timer_stop(&e->timer);
+  sbx_loop_release(e->timer.loop);
+}
+
+/* Work that is left for the next turn must not wait until something else happens. */
+static void test_wanted_turns_come_by_themselves(void **state) {
+  fixture *f = *state;
+  eager e = {0};
+  sbx_timer_init(&e.timer, f->loop, give_up);
+  sbx_timer_start(&e.timer, 20 * 1000);
+  sbx_loop_each_turn(f->loop, take_turns, &e);
+  sbx_loop_hold(f->loop);
+  uv_run(&f->uv, UV_RUN_DEFAULT);
+  assert_false(e.gave_up);
+  assert_int_equal(e.turns, 5);
+}
+
 static void test_watch_refuses_what_cannot_be_polled(void **state) {
   fixture *f = *state;
   sbx_watch *watch = NULL;
@@ -659,6 +692,7 @@ int main(void) {
       T(test_a_deadline_passes_whatever_comes),
       T(test_a_deadline_in_time_is_not_put_off),
       T(test_each_turn_has_its_share),
+      T(test_wanted_turns_come_by_themselves),
       T(test_watch_refuses_what_cannot_be_polled),
       T(test_pool_work),
       T(test_close_waits_for_work_and_drains),

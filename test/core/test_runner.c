@@ -2,6 +2,7 @@
  * programs themselves are tested in test/runner/. */
 #include "providers/remote/runner/line.h"
 #include "providers/remote/runner/report.h"
+#include "providers/remote/runner/text.h"
 
 #include "core/enc.h"
 #include "core/err.h"
@@ -16,7 +17,6 @@
 
 static const sbx_slice argv[] = {BYTES("a'canary"), BYTES("")};
 static const sbx_env_var env[] = {{BYTES("NAME"), BYTES("canary")}};
-static const char left[][33] = {TAG, "fedcba9876543210fedcba9876543210"};
 
 static const sbx_exec_spec specs[] = {
     {.kind = SBX_EXEC_SHELL, .text = BYTES("echo 'canary'"), .timeout_ms = 1500},
@@ -61,9 +61,26 @@ static bool says(sbx_slice text, const char *wanted) {
   return false;
 }
 
+static void test_programs_are_escaped_for_json(void **state) {
+  (void)state;
+  for (int i = SBX_RUNNER_WRAP_SHELL; i <= SBX_RUNNER_PUT; i++) {
+    sbx_slice text = sbx_runner_text((sbx_runner_program)i);
+    sbx_buf escaped;
+    sbx_buf_init(&escaped, SIZE_MAX);
+    sbx_json_escape(&escaped, text);
+    assert_true(text.len > 0);
+    assert_true(sbx_slice_eq(sbx_buf_slice(&escaped), sbx_runner_json((sbx_runner_program)i)));
+    sbx_buf_deinit(&escaped);
+  }
+}
+
 static sbx_runner_command command_of(const sbx_exec_spec *spec) {
-  return (sbx_runner_command){
-      .tag = TAG, .spec = spec, .dir = LIT("/it's \"here\""), .share = {10, 20}, .env = true};
+  sbx_runner_command command;
+  assert_int_equal(sbx_runner_command_init(&command, spec, true), SBX_OK);
+  command.tag = TAG;
+  command.dir = LIT("/it's \"here\"");
+  command.share = (sbx_runner_share){10, 20};
+  return command;
 }
 
 static void test_text_of_the_user_is_not_in_the_program(void **state) {
@@ -80,44 +97,68 @@ static void test_text_of_the_user_is_not_in_the_program(void **state) {
                                     : " 10 20 'j' shell sh "));
     sbx_json_free(doc, false);
     sbx_buf_deinit(&buf);
+    sbx_runner_command_deinit(&command);
   }
 }
 
 /* Its escapes are made by the build, and not by the writer of JSON. */
 static void test_a_line_is_the_same_in_json_or_not(void **state) {
-  static char large[100000];
-  sbx_exec_spec piped = {.kind = SBX_EXEC_SHELL, .timeout_ms = 1};
+  static char large[60000];
+  const sbx_exec_spec much = {.kind = SBX_EXEC_SHELL,
+                              .shell = BYTES("/bin/it's \"a\\shell\""),
+                              .text = sbx_slice_of(large, sizeof large),
+                              .stdin_bytes = sbx_slice_of(large, sizeof large),
+                              .timeout_ms = 1};
   (void)state;
   memset(large, 'x', sizeof large);
-  for (size_t i = 0; i < COUNT(specs) + 3; i++) {
-    sbx_runner_command command = command_of(i < COUNT(specs) ? &specs[i] : &piped);
-    piped.text = sbx_slice_of(large, i == COUNT(specs) ? 1 : sizeof large);
-    piped.stdin_bytes = sbx_slice_of(large, i == COUNT(specs) + 1 ? 0 : sizeof large);
+  for (size_t i = 0; i <= COUNT(specs); i++) {
+    sbx_runner_command command = command_of(i < COUNT(specs) ? &specs[i] : &much);
     sbx_buf bufs[2];
     sbx_json_doc *docs[2];
     sbx_slice plain = line_of(&bufs[0], &command, false, &docs[0]);
     sbx_slice json = line_of(&bufs[1], &command, true, &docs[1]);
     assert_slice(json, plain);
-    assert_true(says(plain, "printf %s 'eHh4") == (i >= COUNT(specs)));
     sbx_json_free(docs[1], false);
     sbx_buf_deinit(&bufs[0]);
     sbx_buf_deinit(&bufs[1]);
+    sbx_runner_command_deinit(&command);
   }
 }
 
 /* Folders of earlier commands go with the next one. */
 static void test_folders_that_go_along(void **state) {
+  static const char *const left[] = {"", " " TAG, " " TAG " fedcba9876543210fedcba9876543210"};
   (void)state;
-  for (size_t count = 0; count <= COUNT(left); count++) {
+  for (size_t i = 0; i < COUNT(left); i++) {
     sbx_runner_command command = command_of(&specs[0]);
     sbx_buf buf;
     sbx_json_doc *doc;
-    command.left = left;
-    command.left_count = count;
+    command.left = left[i];
     sbx_slice text = line_of(&buf, &command, false, &doc);
-    assert_true(says(text, count == 0   ? "'' '' </dev/null\n"
-                           : count == 1 ? "'' '' " TAG " </dev/null\n"
-                                        : "'' '' " TAG " fedcba9876543210fedcba9876543210 </"));
+    assert_true(says(text, i == 0   ? "'' '' </dev/null\n"
+                           : i == 1 ? "'' '' " TAG " </dev/null\n"
+                                    : "'' '' " TAG " fedcba9876543210fedcba9876543210 </"));
+    sbx_buf_deinit(&buf);
+    sbx_runner_command_deinit(&command);
+  }
+}
+
+/* Words of the other programs: a text in base64, and ours. */
+static void test_lines_that_ask(void **state) {
+  static const struct {
+    sbx_slice text;
+    const char *words, *wanted;
+  } cases[] = {{{NULL, 0}, "", " sh " TAG " </dev/null\n"},
+               {{NULL, 0}, " 1 2", " sh " TAG " 1 2 </dev/null\n"},
+               {BYTES(""), " 3", " sh " TAG " '' 3 </dev/null\n"},
+               {BYTES("it's"), " 3", " sh " TAG " 'aXQncw==' 3 </dev/null\n"}};
+  (void)state;
+  for (size_t i = 0; i < COUNT(cases); i++) {
+    sbx_buf buf;
+    sbx_buf_init(&buf, SIZE_MAX);
+    sbx_runner_line line = {.buf = &buf};
+    sbx_runner_line_ask(&line, SBX_RUNNER_STOP, TAG, cases[i].text, cases[i].words);
+    assert_true(says(sbx_buf_slice(&buf), cases[i].wanted));
     sbx_buf_deinit(&buf);
   }
 }
@@ -139,6 +180,7 @@ static void test_limits_of_a_line(void **state) {
     sbx_json_doc *doc;
     assert_true(says(line_of(&buf, &command, false, &doc), cases[i].words));
     sbx_buf_deinit(&buf);
+    sbx_runner_command_deinit(&command);
   }
 }
 
@@ -147,23 +189,11 @@ static void test_what_was_stored_is_named(void **state) {
   sbx_buf buf;
   sbx_json_doc *doc;
   (void)state;
-  command.text = command.input = command.variables = SBX_RUNNER_STORED;
+  for (size_t i = 0; i < SBX_RUNNER_PARTS; i++)
+    command.stored[i] = true;
   assert_true(says(line_of(&buf, &command, false, &doc), " node '' @ @ @ <"));
   sbx_buf_deinit(&buf);
-}
-
-static void test_variables_that_are_too_large(void **state) {
-  static char large[140000];
-  const sbx_env_var many[] = {{BYTES("NAME"), sbx_slice_of(large, sizeof large)}};
-  sbx_exec_spec spec = {.kind = SBX_EXEC_SHELL, .env = many, .env_count = 1};
-  sbx_runner_command command = command_of(&spec);
-  sbx_buf buf;
-  (void)state;
-  memset(large, 'x', sizeof large);
-  sbx_buf_init(&buf, SIZE_MAX);
-  sbx_runner_line_run(&(sbx_runner_line){.buf = &buf}, &command);
-  assert_int_equal(buf.error, SBX_ETOOBIG);
-  sbx_buf_deinit(&buf);
+  sbx_runner_command_deinit(&command);
 }
 
 static void test_writing_without_memory(void **state) {
@@ -172,13 +202,17 @@ static void test_writing_without_memory(void **state) {
   for (size_t i = 0; i < COUNT(specs) * 2; i++) {
     int rc = SBX_ENOMEM;
     for (size_t nth = 1; rc != SBX_OK; nth++) {
-      sbx_runner_command command = command_of(&specs[i / 2]);
+      sbx_runner_command command;
       sbx_buf buf;
       sbx_buf_init(&buf, SIZE_MAX);
       sbx_alloc_fail_at(nth, false);
-      sbx_runner_line_run(&(sbx_runner_line){.buf = &buf, .json = i % 2 == 1}, &command);
+      rc = sbx_runner_command_init(&command, &specs[i / 2], true);
+      command.tag = TAG;
+      if (rc == SBX_OK)
+        sbx_runner_line_run(&(sbx_runner_line){.buf = &buf, .json = i % 2 == 1}, &command);
       sbx_alloc_fail_at(0, false);
-      rc = buf.error;
+      rc = rc != SBX_OK ? rc : buf.error;
+      sbx_runner_command_deinit(&command);
       assert_true(rc == SBX_OK || rc == SBX_ENOMEM);
       sbx_buf_deinit(&buf);
       assert_int_equal(sbx_alloc_live(), live);
@@ -275,12 +309,13 @@ static void test_reports_that_are_wrong(void **state) {
 
 int main(void) {
   const struct CMUnitTest tests[] = {
+      cmocka_unit_test(test_programs_are_escaped_for_json),
       cmocka_unit_test(test_text_of_the_user_is_not_in_the_program),
       cmocka_unit_test(test_a_line_is_the_same_in_json_or_not),
       cmocka_unit_test(test_folders_that_go_along),
+      cmocka_unit_test(test_lines_that_ask),
       cmocka_unit_test(test_limits_of_a_line),
       cmocka_unit_test(test_what_was_stored_is_named),
-      cmocka_unit_test(test_variables_that_are_too_large),
       cmocka_unit_test(test_writing_without_memory),
       cmocka_unit_test(test_report),
       cmocka_unit_test(test_words_of_a_report),

@@ -1,6 +1,7 @@
 // Commands: what the report program inside the sandbox is there for. The toolbox's own execute mixes the
 // outputs, loses bytes, feeds a command from the script, and drops all output at a timeout.
 import assert from "node:assert/strict";
+import { createHash } from "node:crypto";
 import { existsSync, readdirSync, readFileSync } from "node:fs";
 import { describe, test } from "node:test";
 
@@ -297,6 +298,61 @@ test("every command has a name of its own, also of those that run at once", asyn
   const names = results.map(({ output }) => output.trim());
   assert.equal(new Set(names).size, 10);
   for (const name of names) assert.match(name, /^[0-9a-f]{32}$/);
+});
+
+describe("text and input that are too large for a line", { concurrency: 2 }, () => {
+  const UPLOAD = "toolbox POST /files/upload";
+  const input = Buffer.alloc(10_000_000, "\0\xff0123456789\n", "latin1");
+  const long = `: '${"x".repeat(200_000)}'`;
+  const routes = ({ log }) => log.flatMap(({ route }) => (route === UPLOAD || route === EXECUTE ? [route] : []));
+
+  test("10 MB of input and a long text: uploaded, exact, and gone afterwards", async (t) => {
+    const { engine, sandbox } = await open(t);
+    const result = await sandbox.exec({ command: `${long}\nsha256sum; exit 3`, stdin: input });
+    const digest = createHash("sha256").update(input).digest("hex");
+    assert.deepEqual([result.stdout, result.exitCode], [`${digest}  -\n`, 3]);
+    assert.deepEqual(routes(engine), [UPLOAD, UPLOAD, EXECUTE]);
+    const [folder] = commandFolders(engine);
+    await eventually("its files are gone", () => commandFolders(engine).join() === folder && !existsSync(`${folder}/input`));
+    const words = await sandbox.exec({ argv: ["printf", "%s", ...Array.from({ length: 50 }, () => "w'".repeat(2000))] });
+    assert.equal(words.stdout, "w'".repeat(100_000));
+    const code = await sandbox.exec({ code: `x = '${"y".repeat(200_000)}'\nprint(len(x), input())`, language: "python", stdin: "in\n" });
+    assert.equal(code.stdout, "200000 in\n");
+  });
+
+  test("an upload whose connection breaks is repeated; where it is refused lines carry it", async (t) => {
+    const { engine, sandbox } = await open(t);
+    await sandbox.start();
+    engine.clearLog();
+    engine.fault(UPLOAD, { stop: { after: 0, how: "reset" } });
+    assert.equal((await sandbox.exec({ command: "wc -c", stdin: input.subarray(0, 100_000) })).stdout.trim(), "100000");
+    assert.deepEqual(routes(engine), [UPLOAD, UPLOAD, EXECUTE]);
+    engine.clearLog();
+    engine.fault(UPLOAD, { instead: daytonaReplies.toolbox(400, "open /tmp/x: read-only file system") });
+    assert.equal((await sandbox.exec({ command: "sha256sum", stdin: input.subarray(0, 150_000) })).exitCode, 0);
+    assert.deepEqual(routes(engine), [UPLOAD, EXECUTE, EXECUTE, EXECUTE, EXECUTE]);
+    await eventually("the files are gone", () => commandFolders(engine).length === 1);
+  });
+
+  for (const daemonVersion of ["0.120.0", "0.160.0"]) {
+    test(`also variables, at a daemon of version ${daemonVersion}`, async (t) => {
+      const { sandbox } = await open(t, { daemonVersion });
+      const env = { LONG: `it's ${"v".repeat(90_000)}`, SHORT: "s" };
+      const { stdout } = await sandbox.exec({ command: `${long}\necho \${#LONG} $SHORT; cat`, env, stdin: "in" });
+      assert.equal(stdout, "90005 s\nin");
+    });
+  }
+
+  test("a call that is given up while it uploads runs nothing, and leaves nothing for long", async (t) => {
+    const { engine, sandbox } = await open(t);
+    await sandbox.start();
+    engine.clearLog();
+    engine.fault(UPLOAD, { delayMs: 1000 });
+    const { status } = await sandbox.exec({ command: "touch ran", stdin: input, signal: AbortSignal.timeout(300) });
+    assert.equal(status, "cancelled");
+    assert.equal((await sandbox.shell("ls ran 2>&1")).exitCode, 2);
+    await eventually("the file is gone", () => commandFolders(engine).length === 1);
+  });
 });
 
 test("the folder of a command stays until the next one, and is small", async (t) => {

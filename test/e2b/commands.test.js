@@ -56,14 +56,16 @@ describe("the start request", { concurrency: 8 }, () => {
     assert.equal(engine.requests(START)[0].headers["connect-timeout-ms"], undefined);
   });
 
-  test("the wrapper is the same for every command", async (t) => {
+  test("the wrapper is the same for every command line, and for all code", async (t) => {
     const { engine, make } = await open(t);
     const sandbox = make();
     await sandbox.shell("echo $(id)");
-    await sandbox.run("print('`id`')");
     await sandbox.exec({ argv: ["echo", "$(id)"], stdin: "x" });
-    const scripts = engine.requests(START).map((entry) => messageOf(entry).process.args[1]);
-    assert.equal(new Set(scripts).size, 1);
+    await sandbox.run("print('`id`')");
+    await sandbox.run("console.log('`id`')", { language: "node" });
+    const [line, words, ...code] = engine.requests(START).map((entry) => messageOf(entry).process.args[1]);
+    assert.equal(line, words);
+    assert.equal(new Set(code).size, 1);
   });
 
   test("relative directories begin at home, also behind a '~'", async (t) => {
@@ -129,6 +131,16 @@ describe("the end of a tree", { concurrency: 8 }, () => {
     assert.deepEqual(processesOf(`sleep ${odd}`), []);
   });
 
+  test("C194 a limit that the service keeps ends a command that has become one with an empty environment", async (t) => {
+    const { make } = await open(t);
+    const odd = 300 + Math.random();
+    const call = make().exec({ command: `exec env -i sleep ${odd}`, timeoutSeconds: 3 });
+    await eventually("the start", () => processesOf(`sleep ${odd}`).length === 1);
+    const result = await call;
+    assert.deepEqual([result.status, result.termination], ["timedOut", "confirmed"]);
+    assert.deepEqual(processesOf(`sleep ${odd}`), []);
+  });
+
   for (const command of ["sudo setsid sleep $N & sleep 60", "env -i setsid sleep $N & sleep 60"]) {
     test(`C194 ${command}: nothing lives, or it is not said to be gone`, async (t) => {
       const { make } = await open(t);
@@ -168,7 +180,11 @@ describe("the end of a tree", { concurrency: 8 }, () => {
     const { engine, make } = await open(t);
     const abort = new AbortController();
     await make().exec({ command: "echo; sleep 300", signal: abort.signal, onStdout: () => abort.abort() });
-    assert.deepEqual(engine.requests(START).map((entry) => entry.headers.authorization), [undefined, "Basic cm9vdDo="]);
+    const [command, killer] = engine.requests(START);
+    assert.equal(command.headers.authorization, undefined);
+    assert.equal(killer.headers.authorization, "Basic cm9vdDo=");
+    // It works on when nobody waits for it any more: what it had stopped by then would stay so.
+    assert.equal(killer.headers["connect-timeout-ms"], "60000");
   });
 });
 
@@ -338,7 +354,7 @@ describe("shells", { concurrency: 8 }, () => {
     const sandbox = make();
     await sandbox.writeFile(".bash_profile", "export A=profile B=profile PATH=/usr/bin:/bin; greet() { echo no; }\n");
     await sandbox.writeFile(".bash_logout", "echo logout\n");
-    const { stdout } = await sandbox.exec({ command: 'echo "$A $B $#"; set | grep -c "^_cs_"; exit 0', env: { A: "the call's \n$(x)" } });
+    const { stdout } = await sandbox.exec({ command: 'echo "$A $B $#"; set | grep -c "^__[a-z]"; exit 0', env: { A: "the call's \n$(x)" } });
     assert.equal(stdout, "the call's \n$(x) profile 0\n0\n");
     assert.equal((await sandbox.exec({ command: "echo $A", shell: "bash" })).stdout, "\n");
     assert.equal((await sandbox.exec({ command: "-x; echo on" })).stdout, "on\n");

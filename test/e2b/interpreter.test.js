@@ -215,7 +215,7 @@ describe("limits", { concurrency: 4 }, () => {
       const result = await sandbox.exec({ code, context, timeoutSeconds: 2 });
       assert.deepEqual(
         [result.status, result.exitCode, result.stdout, result.termination],
-        ["timedOut", 124, "before\n", "requested"],
+        ["timedOut", 124, "before\n", "confirmed"],
       );
       assert.ok(performance.now() - begin < HANG_MS);
       assert.equal(engine.count(RESTART), 1);
@@ -233,16 +233,43 @@ describe("limits", { concurrency: 4 }, () => {
     await said.happened;
     controller.abort(reason);
     const result = await call;
-    assert.deepEqual([result.status, result.stdout, result.termination], ["cancelled", "a\n", "requested"]);
+    assert.deepEqual([result.status, result.stdout, result.termination], ["cancelled", "a\n", "confirmed"]);
     assert.equal((await sandbox.run("print(1)")).output, "1\n");
   });
 
-  test("C194 a child in a session of its own outlives the restart, so nothing is told as confirmed", async (t) => {
-    const { make } = await open(t);
+  // Each prints the number of its process, which has left the kernel's group.
+  const CHILDREN = {
+    "a session of its own": "subprocess.Popen(['sleep', '78'], start_new_session=True).pid",
+    "and no environment": "subprocess.Popen(['sleep', '78'], start_new_session=True, env={}).pid",
+    "and no parent": "subprocess.check_output('setsid sleep 78 >/dev/null 2>&1 & echo $!', shell=True, text=True).strip()",
+  };
+  for (const [name, child] of Object.entries(CHILDREN)) {
+    for (const how of ["a limit", "a cancel"]) {
+      test(`C194 ${how} ends a child with ${name}, and nothing of others`, async (t) => {
+        const { make } = await open(t);
+        const sandbox = make({ template });
+        const code = `import subprocess\nprint(${child}, flush=True)\n`;
+        const other = (await sandbox.run(code, { context: "other" })).output.trim();
+        const controller = new AbortController();
+        const options = how === "a limit" ? { timeoutSeconds: 4 } : { signal: controller.signal, onStdout: () => controller.abort() };
+        const { stdout, termination } = await sandbox.exec({ code: `${code}while True: pass`, ...options });
+        assert.match(stdout, /^\d+\n$/);
+        assert.equal(termination, "confirmed");
+        const look = async (/** @type {string} */ pid) => (await sandbox.shell(`grep -qs ') [^Z] ' /proc/${pid}/stat`)).exitCode === 0;
+        assert.deepEqual([await look(stdout.trim()), await look(other)], [false, true]);
+        await sandbox.shell(`kill -9 ${other}`);
+      });
+    }
+  }
+
+  test("C194 what ends children is refused: the code is stopped, and nothing is told as confirmed", async (t) => {
+    const { engine, make } = await open(t);
     const sandbox = make({ template });
+    await sandbox.start();
     const code = "import subprocess\nprint(subprocess.Popen(['sleep', '78'], start_new_session=True).pid, flush=True)\nwhile True: pass";
     const controller = new AbortController();
     for (const options of [{ timeoutSeconds: 4 }, { signal: controller.signal, onStdout: () => controller.abort() }]) {
+      engine.fault("process.Process/Start", { instead: replies.html(503) });
       const { stdout, termination } = await sandbox.exec({ code, ...options });
       assert.match(stdout, /^\d+\n$/);
       assert.equal(termination, "requested");

@@ -4,7 +4,7 @@ import assert from "node:assert/strict";
 import { newTag, runText, text } from "./support.js";
 
 const programs = Object.fromEntries(
-  ["run", "ask", "fetch", "forget", "stop", "list"].map((name) => [name, text(name)]),
+  ["run_shell", "run_code", "ask", "fetch", "forget", "stop", "store", "list"].map((name) => [name, text(name)]),
 );
 
 /** @param {string | Buffer} bytes */
@@ -56,9 +56,10 @@ export async function run(shell, command, options = {}) {
   const { tag = newTag(), kind = "shell", limit = 0, head = 1 << 20, tail = 0, letters = "" } = command;
   const source = command.source ?? base64(command.text);
   const input = command.inputSource ?? (command.input === undefined ? "" : base64(command.input));
+  const program = kind === "shell" ? "run_shell" : "run_code";
   const words = [
     command.cwd ?? "", limit, head, tail, letters, kind, command.shell ?? "", source, input,
-    command.env === undefined ? "" : base64(command.env), ...(command.forget ?? []),
+    command.envSource ?? (command.env === undefined ? "" : base64(command.env)), ...(command.forget ?? []),
   ];
-  return { tag, ...(await ask(shell, "run", tag, words, options)) };
+  return { tag, ...(await ask(shell, program, tag, words, options)) };
 }

@@ -1,4 +1,4 @@
-// launch.sh: which shell, what becomes the command, and in which session.
+// launch_shell.sh and launch_code.sh: which shell, what becomes the command, and in which session.
 import assert from "node:assert/strict";
 import { chmodSync, mkdirSync, openSync, closeSync, symlinkSync, writeFileSync } from "node:fs";
 import path from "node:path";
@@ -6,11 +6,11 @@ import path from "node:path";
 import { tempDir } from "../support/temp.js";
 import { everyShell, runText, text, which } from "./support.js";
 
-const launch = text("launch");
+const launches = { shell: text("launch_shell"), code: text("launch_code") };
 
 /** @param {any} shell @param {string[]} words @param {any} [options] */
 async function run(shell, words, options) {
-  const { code, stdout, stderr } = await runText(shell, `${launch}launch "$@"`, ["launch", ...words], options);
+  const { code, stdout, stderr } = await runText(shell, `${launches[/python|node/.test(words[0]) ? "code" : "shell"]}launch "$@"`, ["launch", ...words], options);
   return { code, stdout: stdout.toString(), stderr };
 }
 
@@ -65,6 +65,9 @@ everyShell("code, and words", async (t, shell) => {
   assert.equal((await run(shell, ["python", "", ""], { input: "print(8)" })).stdout, "8\n");
   writeFileSync(path.join(cwd, "main.js"), "console.log(require.main === module, __dirname)");
   assert.equal((await run(shell, ["node", path.join(cwd, "main.js"), ""])).stdout, `true ${cwd}\n`);
+  writeFileSync(path.join(cwd, "main.js"), "console.log(path.sep, typeof fs.statSync, process.argv.length, process.execArgv.length)");
+  assert.equal((await run(shell, ["node", path.join(cwd, "main.js"), ""])).stdout, "/ function 2 0\n");
+  assert.equal((await run(shell, ["node", "", "/x/.test('x') && console.log(path.sep)"])).stdout, "/\n");
   assert.equal((await run(shell, ["node", "", "-7; console.log(7)"])).stdout, "7\n");
   assert.equal((await run(shell, ["node", "", ""], { input: "console.log(8)" })).stdout, "8\n");
   assert.equal((await run(shell, ["argv", "printf", "%s.", "a b", "", "*"])).stdout, "a b..*.");
@@ -74,6 +77,6 @@ everyShell("the command leads a session, and its variables are its own", async (
   const line = 'read -r pid name state parent group session rest </proc/self/stat; [ "$pid" = "$session" ]; echo $?; set';
   const { stdout } = await run(shell, ["shell", "sh", line], { env: { PATH: process.env.PATH } });
   assert.equal(stdout.split("\n")[0], "0");
-  assert.doesNotMatch(stdout, /_cs_/);
+  assert.doesNotMatch(stdout, /\b__[a-z]/);
   assert.ok(which("setsid"));
 });

@@ -77,7 +77,7 @@ everyShell("directory, variables, and none of ours", async (t, shell) => {
   const go = runner(t, shell);
   const cwd = path.join(tempDir(t), "a b'c");
   mkdirSync(cwd);
-  const line = 'pwd; echo "$A.$n.$PATH"; env | grep -c "^_cs_"';
+  const line = 'pwd; echo "$A.$n.$PATH"; env | grep -c "^__[a-z]"';
   const env = { A: "from outside", n: "theirs", PATH: process.env.PATH, IFS: "x", HOME: cwd };
   const { stdout } = await go({ text: line, cwd, env: "export A='it'\\''s'\n" }, { env });
   assert.equal(stdout, `${cwd}\nit's.theirs.${process.env.PATH}\n0\n`);
@@ -254,18 +254,27 @@ while time.monotonic() < end:
   await forget(shell, result.tag);
 });
 
-everyShell("10 MB of input and of text", async (t, shell) => {
+everyShell("10 MB of input and of text that were stored before", async (t, shell) => {
   const go = runner(t, shell);
-  const cwd = tempDir(t);
+  const tag = newTag();
   const input = randomBytes(10_000_000);
-  writeFileSync(path.join(cwd, "input"), input);
-  writeFileSync(path.join(cwd, "text"), `cat\n: '${"x".repeat(10_000_000)}'\nexit 4`);
-  const result = await go({
-    source: `@${path.join(cwd, "text")}`,
-    inputSource: `@${path.join(cwd, "input")}`,
-    head: 20_000_000,
-  });
+  const stored = { input, text: `cat; echo $A\n: '${"x".repeat(10_000_000)}'\nexit 4`, env: "export A=a\n" };
+  for (const [name, bytes] of Object.entries(stored)) writeFileSync(`${folder(tag)}.${name}`, bytes);
+  const words = { tag, source: "@", inputSource: "@", envSource: "@", head: 20_000_000 };
+  const result = await go(words);
   assert.equal(result.code, 4);
-  assert.deepEqual(result.out, input);
-  await eventually("the files' end", () => readdirSync(cwd).length === 0);
+  assert.deepEqual(result.out, Buffer.concat([input, Buffer.from("a\n")]));
+  await eventually("the files' end", () => !Object.keys(stored).some((name) => existsSync(`${folder(tag)}.${name}`)));
+  await eventually("the input's end", () => !existsSync(`${folder(tag)}/input`));
+  assert.equal((await go(words)).end, "again");
+  assert.equal((await go({ ...words, tag: newTag() })).end, "unstored");
+});
+
+everyShell("a file that is stored in pieces", async (t, shell) => {
+  const tag = newTag();
+  const store = (piece, at) => ask(shell, "store", tag, [Buffer.from(piece).toString("base64"), "input", at]);
+  t.after(() => forget(shell, tag));
+  for (const [piece, at] of [["one ", 0], ["two ", 4], ["two ", 4], ["three", 8]]) assert.equal((await store(piece, at)).end, "ran");
+  assert.equal(readFileSync(`${folder(tag)}.input`, "utf8"), "one two three");
+  assert.equal((await store("x", 99)).end, "unstored");
 });

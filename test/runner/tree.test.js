@@ -93,6 +93,20 @@ everyShell("a tree whose first process is not known, or has ended", async (t, sh
   assert.deepEqual(living(two), []);
 });
 
+everyShell("of a tree it is known how old it is at most: what is older is not looked at, and the number may be another's", async (t, shell) => {
+  const older = await start(t, 'echo up; sleep 60; : $WORD');
+  await sleep(1100);
+  const one = await start(t, 'setsid bash -c "sleep 69; : $WORD" & echo up; wait; : $WORD');
+  assert.equal((await runText(shell, kill, ["kill", one.mark, `${older.child.pid}:~60`])).code, 0);
+  assert.deepEqual(living(one), []);
+  assert.equal((await runText(shell, kill, ["kill", older.mark, `${process.pid}:~0`])).code, 0);
+  assert.ok(living(older).length > 0, "it began before");
+  const [two, three] = [await start(t, TREES["no environment, and a session of its own"]), await start(t, 'env -i bash -c "sleep 70; : $WORD" & echo up')];
+  await eventually("its end", () => three.child.exitCode === 0);
+  for (const { mark, root } of [two, three]) assert.equal((await runText(shell, kill, ["kill", mark, `${root}~60`])).code, 0);
+  assert.deepEqual([...living(two), ...living(three)], []);
+});
+
 everyShell("nothing is there: a success, and the files that are named go", async (t, shell) => {
   assert.equal((await runText(shell, kill, ["kill", `CLOUDSANDBOX_RUN=${newTag()}`, "", "/nothing/there"])).code, 0);
 });

@@ -7,7 +7,8 @@ import { existsSync, rmSync } from "node:fs";
 /** Folders of the commands that were sent, and that are still there. @param {Log} engine */
 export function commandFolders(engine) {
   const tags = engine.log.flatMap(({ body }) => body.match(/(?<=' sh )[0-9a-f]{32}/) ?? []);
-  return [...new Set(tags)].flatMap((tag) => [`/tmp/.cloudsandbox-${tag}`, `/tmp/.cloudsandbox-${tag}.stop`]).filter(existsSync);
+  const names = ["", ".stop", ".text", ".input", ".env"];
+  return [...new Set(tags)].flatMap((tag) => names.map((name) => `/tmp/.cloudsandbox-${tag}${name}`)).filter(existsSync);
 }
 
 /** For sandboxes that have gone while a command ran. @param {Log} engine */

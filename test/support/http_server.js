@@ -276,8 +276,10 @@ const takers = {
   async flood(socket, query) {
     socket.write(SWITCH);
     const chunk = Buffer.alloc(65536, "x");
-    for (let left = Number(query.get("bytes")); left > 0 && !socket.destroyed; left -= chunk.length)
-      if (!socket.write(chunk.subarray(0, left))) await new Promise((resolve) => socket.once("drain", resolve).once("close", resolve));
+    for (let left = Number(query.get("bytes")); left > 0 && !socket.destroyed; left -= chunk.length) {
+      const more = socket.write(chunk.subarray(0, left));
+      if (!more) await new Promise((resolve) => socket.once("drain", resolve).once("close", resolve));
+    }
     socket.end();
   },
   early: (socket) => socket.end(`${SWITCH}bye`),

@@ -2,9 +2,7 @@
  *
  *   provider.c  the provider's table
  *   config.c    options
- *   open.c      create or attach, wait until started
- *   close.c     delete, also what a lost create may have made
- *   probe.c     alive, halted or gone
+ *   life.c      create or attach, wait until started; alive, halted or gone; delete
  *   exec.c      the toolbox as the runner's wire: commands, kill and list
  *   files.c     put and get
  *   wire.c      requests to the API and to the toolbox, and what their refusals mean

@@ -5,6 +5,7 @@
  * reads its input eats the rest of the line. So the runner's programs are what it runs. Old daemons
  * split the line into words by themselves, and take it as one argument. */
 #include "providers/daytona/daytona.h"
+#include "providers/remote/files.h"
 
 #include "core/enc.h"
 #include "core/err.h"
@@ -12,32 +13,14 @@
 /* Old daemons pass the line as one argument, which has its limit, and in base64. */
 #define MAX_OLD_LINE ((size_t)80 * 1024)
 
-static void begin(sbx_session *session, sbx_buf *body) {
-  if (!session->old_shell)
-    sbx_buf_append_str(body, "{\"command\":\"");
-}
-
-/* For daemons that split the line into words by themselves: quotes, but no shell. */
-static void wrap_for_old_shell(sbx_buf *body) {
-  sbx_buf line = *body;
-  sbx_buf_init(body, line.max);
-  sbx_buf_append_str(body, "{\"command\":\"sh -c \\\"echo '");
-  sbx_base64_encode(body, sbx_buf_slice(&line));
-  sbx_buf_append_str(body, "' | base64 -d | sh\\\"");
-  if (line.error != SBX_OK && body->error == SBX_OK)
-    body->error = line.error;
-  sbx_buf_deinit(&line);
-}
-
-/* {"command": ..., "timeout": ..., "cwd": ..., "envs": ...}. The program goes to the command's
+/* {"timeout": ..., "cwd": ..., "envs": ..., "command": "LINE"}. The program goes to the command's
  * directory by itself: the toolbox does not say well that there is none, and what the shell reads
  * at its start may move it. */
-static void end(sbx_buf *body, const sbx_session *session, const sbx_runner_sending *how) {
+static void begin(sbx_session *session, sbx_buf *body, const sbx_runner_sending *how) {
   const sbx_exec_spec *spec = how->spec;
-  sbx_json_out json = {.buf = body, .need_comma = true};
-  if (session->old_shell)
-    wrap_for_old_shell(body);
-  sbx_buf_append_char(body, '"');
+  sbx_json_out json;
+  sbx_json_out_init(&json, body);
+  sbx_json_begin_object(&json);
   if (how->limit_s > 0 && how->limit_s <= UINT32_MAX) {
     sbx_json_put_name(&json, sbx_slice_str("timeout"));
     sbx_json_put_int(&json, (int64_t)how->limit_s);
@@ -55,15 +38,29 @@ static void end(sbx_buf *body, const sbx_session *session, const sbx_runner_send
     }
     sbx_json_end_object(&json);
   }
-  sbx_json_end_object(&json);
+  sbx_json_put_name(&json, sbx_slice_str("command"));
+  sbx_buf_append_char(body, '"');
+}
+
+/* For daemons that split the line into words by themselves: quotes, but no shell. */
+static void wrap_for_old_shell(sbx_buf *body, size_t line_at) {
+  sbx_buf whole = *body;
+  sbx_slice line = sbx_slice_skip(sbx_buf_slice(&whole), line_at);
+  sbx_buf_init(body, whole.max);
+  sbx_buf_append(body, whole.ptr, whole.len - line.len);
+  sbx_buf_append_str(body, "sh -c \\\"echo '");
+  sbx_base64_encode(body, line);
+  sbx_buf_append_str(body, "' | base64 -d | sh\\\"");
+  if (whole.error != SBX_OK)
+    body->error = whole.error;
+  sbx_buf_deinit(&whole);
 }
 
 /* ---- the answer ----------------------------------------------------------------------------- */
 
 /* There is no report, and the text that came in its place says why: the process of the shell could
  * not be started. */
-static bool explain(sbx_session *session, sbx_slice printed, sbx_err *err) {
-  (void)session;
+static bool explain(sbx_slice printed, sbx_err *err) {
   if (!sbx_slice_starts_with(printed, sbx_slice_str("exec: ")) &&
       !sbx_slice_starts_with(printed, sbx_slice_str("fork/exec ")))
     return true;
@@ -78,54 +75,53 @@ static bool explain(sbx_session *session, sbx_slice printed, sbx_err *err) {
   return false;
 }
 
-/* What the line has printed; the document owns it. */
-static int read_result(sbx_json_doc **doc, const sbx_http *reply, const char *verb,
-                       sbx_slice *printed, sbx_err *err) {
-  sbx_err why;
-  int rc = sbx__daytona_check_tool(err, reply, verb);
-  if (rc != SBX_OK)
-    return rc;
-  rc = sbx_json_parse(doc, sbx_buf_slice(&reply->body), &why);
-  if (rc == SBX_ENOMEM)
-    return sbx_err_set(err, rc, NULL);
-  if (rc == SBX_OK && sbx_json_string(sbx_json_get(sbx_json_root(*doc), "result"), printed))
-    return SBX_OK;
-  sbx_err_set(err, SBX_EPROTO, "daytona: %s: unexpected answer%s%s", verb, rc != SBX_OK ? ": " : "",
-              rc != SBX_OK ? why.message : "");
-  err->status = reply->status;
-  return SBX_EPROTO;
+static sbx_runner_op *op_of(sbx_steps *steps) {
+  return (sbx_runner_op *)(void *)steps;
 }
 
 static void on_reply(sbx_steps *steps, sbx_http *reply) {
-  sbx_runner_op *op = (sbx_runner_op *)(void *)steps;
   sbx_json_doc *doc = NULL;
   sbx_runner_answer answer = {0};
   sbx_err err = {0};
+  const char *verb = op_of(steps)->verb;
   bool arrived = reply->op.err.code == SBX_OK;
-  int rc = read_result(&doc, reply, op->verb, &answer.printed, &err);
+  int rc = sbx_remote_exchange_json(&doc, &sbx__daytona_toolbox, reply, verb, &err);
+  if (rc == SBX_OK &&
+      !sbx_json_string(sbx_json_get(sbx_json_root(doc), "result"), &answer.printed)) {
+    rc = sbx_err_set(&err, SBX_EPROTO, "daytona: %s: unexpected answer", verb);
+    err.status = reply->status;
+  }
   answer.err = rc == SBX_OK ? NULL : &err;
   answer.started = arrived ? rc == SBX_OK || !err.no_effect : reply->sent_maybe;
   answer.late = arrived && reply->status == 408;
   answer.broken = arrived ? reply->status >= 500 : reply->op.err.code == SBX_ENET;
-  sbx_runner_answered(op, &answer);
+  sbx_runner_answered(op_of(steps), &answer);
   sbx_json_free(doc, false);
 }
 
 static void send_line(sbx_runner_op *op, sbx_buf *body, const sbx_runner_sending *how) {
-  const sbx_session *session = op->steps.session;
-  sbx_http_request request = {
+  const sbx_http_request request = {
       .method = "POST",
-      .headers = &session->config->json_headers,
       .take_body = body,
-      .repeatable = how->spec == NULL,
+      .repeatable = !how->once,
       .timeout_ms = how->timeout_ms,
       .max_bytes = how->max_bytes,
   };
-  sbx_buf url;
-  end(body, session, how);
-  sbx_buf_init(&url, 0);
-  sbx__daytona_tool_url(&url, session, "/process/execute", sbx_slice_of(NULL, 0));
-  sbx_remote_exchange_send(&op->steps, session->config->http, &url, &request, NULL, on_reply);
+  if (op->steps.session->old_shell)
+    wrap_for_old_shell(body, op->line_at);
+  sbx_buf_append_str(body, "\"}");
+  sbx__daytona_to_tool(&op->steps, "/process/execute", sbx_slice_of(NULL, 0), &request, on_reply);
+}
+
+static void on_uploaded(sbx_steps *steps, sbx_http *reply) {
+  sbx_err err = {0};
+  sbx__daytona_check_tool(&err, reply, op_of(steps)->verb);
+  sbx_runner_uploaded(op_of(steps), &err);
+}
+
+static void upload(sbx_runner_op *op, const char *path, sbx_slice bytes) {
+  const sbx_http_part part = sbx_remote_files_part("file", bytes);
+  sbx__daytona_upload(&op->steps, "/files/upload", sbx_slice_str(path), &part, 1, on_uploaded);
 }
 
 static const sbx_runner_wire toolbox = {
@@ -133,6 +129,7 @@ static const sbx_runner_wire toolbox = {
     .begin = begin,
     .send = send_line,
     .explain = explain,
+    .upload = upload,
 };
 
 /* ---- verbs ----------------------------------------------------------------------------------- */
@@ -147,23 +144,14 @@ static sbx_runner *runner_of(sbx_session *session) {
   return runner;
 }
 
-/* The operation of a path that is too long. */
-static sbx_op *refuse(sbx_session *session, int code, sbx_op_done done, void *arg) {
-  sbx_steps *steps = sbx_steps_new(sizeof *steps, session, session->config->loop, done, arg);
-  if (steps == NULL)
-    return NULL;
-  sbx_steps_finish_code(steps, code);
-  return &steps->op;
-}
-
 sbx_op *sbx__daytona_exec(sbx_session *session, const sbx_exec_spec *spec, sbx_output *out,
                           sbx_exec_status *status, sbx_op_done done, void *arg) {
   sbx_buf dir;
-  sbx_buf_init(&dir, SBX__DAYTONA_URL_MAX);
-  int rc = sbx__daytona_absolute(&dir, session, spec->cwd);
-  sbx_op *op = rc == SBX_OK ? sbx_runner_exec(runner_of(session), session, spec,
-                                              sbx_buf_slice(&dir), out, status, done, arg)
-                            : refuse(session, rc, done, arg);
+  sbx_buf_init(&dir, SIZE_MAX);
+  sbx_op *op = NULL;
+  if (sbx__daytona_absolute(&dir, session, spec->cwd) == SBX_OK)
+    op = sbx_runner_exec(runner_of(session), session, spec, sbx_buf_slice(&dir), out, status, done,
+                         arg);
   sbx_buf_deinit(&dir);
   return op;
 }

@@ -18,9 +18,7 @@ static int check(sbx_err *err, const sbx_session *session, const sbx_http *reply
 }
 
 static void look(sbx_steps *steps, sbx_slice path, sbx_steps_reply on_reply) {
-  sbx_buf url;
-  sbx__daytona_tool_url(&url, steps->session, "/files/info", path);
-  sbx__daytona_send(steps, "GET", &url, NULL, true, on_reply);
+  sbx__daytona_to_tool(steps, "/files/info", path, &sbx__daytona_question, on_reply);
 }
 
 static bool find_mode(const sbx_json *answer, sbx_slice *mode) {
@@ -46,26 +44,10 @@ static int make_absolute(sbx_remote_file *file) {
   return rc;
 }
 
-static void upload(sbx_remote_file *file, const char *route, sbx_slice named,
-                   const sbx_http_part *parts, size_t count, sbx_steps_reply on_reply) {
-  const sbx_config *config = file->steps.session->config;
-  sbx_buf url;
-  /* A file may be written twice. */
-  sbx_http_request request = {
-      .method = "POST",
-      .headers = &config->headers,
-      .parts = parts,
-      .part_count = count,
-      .repeatable = true,
-      .timeout_ms = SBX_NO_TIMEOUT,
-  };
-  sbx__daytona_tool_url(&url, file->steps.session, route, named);
-  sbx_remote_exchange_send(&file->steps, config->http, &url, &request, NULL, on_reply);
-}
-
 static void upload_alone(sbx_remote_file *file) {
-  sbx_http_part part = sbx_remote_files_part(file, "file");
-  upload(file, "/files/upload", sbx_buf_slice(&file->path), &part, 1, sbx_remote_files_on_put);
+  sbx_http_part part = sbx_remote_files_part("file", sbx_buf_slice(&file->bytes));
+  sbx__daytona_upload(&file->steps, "/files/upload", sbx_buf_slice(&file->path), &part, 1,
+                      sbx_remote_files_on_put);
 }
 
 static void on_folder(sbx_steps *steps, sbx_http *reply) {
@@ -79,7 +61,6 @@ static void on_folder(sbx_steps *steps, sbx_http *reply) {
 /* Old daemons make no folders for a single upload. */
 static void upload_with_folder(sbx_remote_file *file) {
   sbx_slice path = sbx_buf_slice(&file->path);
-  sbx_buf url;
   size_t slash = path.len;
   while (slash > 0 && path.ptr[slash - 1] != '/')
     slash--;
@@ -87,10 +68,8 @@ static void upload_with_folder(sbx_remote_file *file) {
     upload_alone(file);
     return;
   }
-  sbx__daytona_tool_url(&url, file->steps.session, "/files/folder",
-                        sbx_slice_of(path.ptr, slash - 1));
-  sbx_buf_append_str(&url, "&mode=0755");
-  sbx__daytona_send(&file->steps, "POST", &url, NULL, true, on_folder);
+  sbx__daytona_to_tool(&file->steps, "/files/folder?mode=0755", sbx_slice_of(path.ptr, slash - 1),
+                       &(sbx_http_request){.method = "POST", .repeatable = true}, on_folder);
 }
 
 static void on_bulk_uploaded(sbx_steps *steps, sbx_http *reply) {
@@ -117,9 +96,10 @@ static void start_put(sbx_steps *steps) {
   } else {
     sbx_http_part parts[2] = {
         {.name = sbx_slice_str("files[0].path"), .content = sbx_buf_slice(&file->path)},
-        sbx_remote_files_part(file, "files[0].file"),
+        sbx_remote_files_part("files[0].file", sbx_buf_slice(&file->bytes)),
     };
-    upload(file, "/files/bulk-upload", sbx_slice_of(NULL, 0), parts, 2, on_bulk_uploaded);
+    sbx__daytona_upload(steps, "/files/bulk-upload", sbx_slice_of(NULL, 0), parts, 2,
+                        on_bulk_uploaded);
   }
   sbx_remote_files_watch(file);
 }
@@ -138,9 +118,7 @@ sbx_op *sbx__daytona_put(sbx_session *session, sbx_slice path, sbx_slice bytes, 
 
 static void start_get(sbx_steps *steps) {
   sbx_remote_file *file = sbx_remote_files_of(steps);
-  const sbx_config *config = steps->session->config;
-  sbx_http_request request = sbx_remote_files_download(file);
-  sbx_buf url;
+  const sbx_http_request request = sbx_remote_files_download(file);
   int rc = make_absolute(file);
   if (rc != SBX_OK) {
     sbx_steps_finish_code(steps, rc);
@@ -150,9 +128,8 @@ static void start_get(sbx_steps *steps) {
     sbx_remote_files_read(file);
     return;
   }
-  request.headers = &config->headers;
-  sbx__daytona_tool_url(&url, steps->session, "/files/download", sbx_buf_slice(&file->path));
-  sbx_remote_exchange_send(steps, config->http, &url, &request, NULL, sbx_remote_files_on_got);
+  sbx__daytona_to_tool(steps, "/files/download", sbx_buf_slice(&file->path), &request,
+                       sbx_remote_files_on_got);
   sbx_remote_files_watch(file);
 }
 

@@ -44,17 +44,16 @@ int sbx__daytona_set_text(char **to, sbx_slice text) {
   return SBX_OK;
 }
 
-/* {base}/{id} */
-int sbx__daytona_set_toolbox(sbx_session *session, sbx_slice base, sbx_err *err) {
-  sbx_err why;
+int sbx__daytona_set_toolbox(sbx_session *session, sbx_slice base, const char *route,
+                             sbx_err *err) {
+  sbx_err why = {0};
   sbx_buf url;
   size_t len;
   sbx_buf_init(&url, MAX_URL);
   while (base.len > 0 && base.ptr[base.len - 1] == '/')
     base.len--;
   sbx_buf_append_slice(&url, base);
-  sbx_buf_append_char(&url, '/');
-  sbx_buf_append_str(&url, session->id);
+  sbx_buf_appendf(&url, "%s/%s%s", route, session->id, route);
   int rc = url.error != SBX_OK ? sbx_err_set(err, url.error, NULL) : SBX_OK;
   if (rc == SBX_OK &&
       sbx_remote_check_safe(url.ptr, session->config->api_url, "toolbox", &why) != SBX_OK)
@@ -104,9 +103,9 @@ int sbx__daytona_take(sbx_session *session, const sbx_json *sandbox, sbx_err *er
   int rc = SBX_OK;
   take_version(session, sandbox);
   if (config->toolbox_url != NULL)
-    rc = sbx__daytona_set_toolbox(session, sbx_slice_str(config->toolbox_url), err);
+    rc = sbx__daytona_set_toolbox(session, sbx_slice_str(config->toolbox_url), "", err);
   else if (sbx_json_string(sbx_json_get(sandbox, "toolboxProxyUrl"), &base) && base.len > 0)
-    rc = sbx__daytona_set_toolbox(session, base, err);
+    rc = sbx__daytona_set_toolbox(session, base, "", err);
   return rc;
 }
 

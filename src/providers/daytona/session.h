@@ -53,9 +53,9 @@ void sbx__daytona_session_free(sbx_session *session);
 int sbx__daytona_take(sbx_session *session, const sbx_json *sandbox, sbx_err *err);
 /* Whether the object is about what was asked for by this name, or by this id. */
 bool sbx__daytona_is_named(const sbx_json *sandbox, const char *name);
-/* The toolbox stands below `base`. SBX_EPROTO for an address that is less safe than the API's;
- * SBX_ENOMEM, SBX_ETOOBIG. */
-int sbx__daytona_set_toolbox(sbx_session *session, sbx_slice base, sbx_err *err);
+/* The toolbox is at {base}{route}/{id}{route}. SBX_EPROTO for an address that is less safe than the
+ * API's; SBX_ENOMEM, SBX_ETOOBIG. */
+int sbx__daytona_set_toolbox(sbx_session *session, sbx_slice base, const char *route, sbx_err *err);
 /* A copy of `text` in place of *to. SBX_ENOMEM. */
 int sbx__daytona_set_text(char **to, sbx_slice text);
 

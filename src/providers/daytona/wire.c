@@ -5,15 +5,6 @@
 
 /* ---- addresses ------------------------------------------------------------------------------ */
 
-int sbx__daytona_api_url(sbx_buf *out, const sbx_config *config, const char *id, const char *rest) {
-  sbx_buf_init(out, SBX__DAYTONA_URL_MAX);
-  sbx_buf_append_str(out, config->api_url);
-  sbx_buf_append_str(out, "/sandbox");
-  if (id != NULL)
-    sbx_url_append_segment(out, sbx_slice_str(id));
-  return sbx_buf_append_str(out, rest);
-}
-
 static bool is_at_home(sbx_slice path) {
   return path.len > 0 && path.ptr[0] == '~' && (path.len == 1 || path.ptr[1] == '/');
 }
@@ -33,44 +24,62 @@ int sbx__daytona_absolute(sbx_buf *out, const sbx_session *session, sbx_slice pa
   return sbx_buf_append_slice(out, path);
 }
 
-int sbx__daytona_tool_url(sbx_buf *out, const sbx_session *session, const char *path,
-                          sbx_slice file) {
-  sbx_buf_init(out, SBX__DAYTONA_URL_MAX);
-  sbx_buf_append_str(out, session->toolbox);
-  sbx_buf_append_str(out, path);
-  if (file.len > 0) {
-    sbx_buf absolute;
-    sbx_buf_init(&absolute, SBX__DAYTONA_URL_MAX);
-    if (sbx__daytona_absolute(&absolute, session, file) == SBX_OK)
-      sbx_url_append_query(out, sbx_slice_str("path"), sbx_buf_slice(&absolute));
-    else if (out->error == SBX_OK)
-      out->error = absolute.error;
-    sbx_buf_deinit(&absolute);
-  }
-  return out->error;
-}
-
 /* ---- requests ------------------------------------------------------------------------------- */
 
-void sbx__daytona_send(sbx_steps *steps, const char *method, sbx_buf *url, sbx_buf *json,
-                       bool repeatable, sbx_steps_reply on_reply) {
+const sbx_http_request sbx__daytona_question = {.method = "GET", .repeatable = true};
+
+static void send_to(sbx_steps *steps, sbx_buf *url, const sbx_http_request *request,
+                    sbx_steps_reply on_reply) {
   const sbx_config *config = steps->session->config;
-  sbx_http_request request = {
-      .method = method,
-      .headers = json != NULL ? &config->json_headers : &config->headers,
-      .take_body = json,
-      .repeatable = repeatable,
-      .timeout_ms = SBX_NO_TIMEOUT,
-      .max_bytes = config->most_of_reply,
-  };
-  sbx_remote_exchange_send(steps, config->http, url, &request, NULL, on_reply);
+  sbx_http_request http = *request;
+  http.headers = http.take_body != NULL ? &config->json_headers : &config->headers;
+  if (http.timeout_ms == 0)
+    http.timeout_ms = SBX_NO_TIMEOUT;
+  if (http.max_bytes == 0 && http.on_bytes == NULL)
+    http.max_bytes = config->most_of_reply;
+  sbx_remote_exchange_send(steps, config->http, url, &http, NULL, on_reply);
 }
 
-void sbx__daytona_to_api(sbx_steps *steps, const char *method, const char *id, const char *rest,
+void sbx__daytona_to_api(sbx_steps *steps, const char *path, const sbx_http_request *request,
                          sbx_steps_reply on_reply) {
   sbx_buf url;
-  sbx__daytona_api_url(&url, steps->session->config, id, rest);
-  sbx__daytona_send(steps, method, &url, NULL, true, on_reply);
+  sbx_buf_init(&url, SBX__DAYTONA_URL_MAX);
+  sbx_buf_append_str(&url, steps->session->config->api_url);
+  sbx_buf_append_str(&url, path);
+  send_to(steps, &url, request, on_reply);
+}
+
+void sbx__daytona_about(sbx_steps *steps, const char *method, const char *id, const char *rest,
+                        sbx_steps_reply on_reply) {
+  sbx_buf url;
+  sbx_buf_init(&url, SBX__DAYTONA_URL_MAX);
+  sbx_buf_append_str(&url, steps->session->config->api_url);
+  sbx_buf_append_str(&url, "/sandbox");
+  sbx_url_append_segment(&url, sbx_slice_str(id));
+  sbx_buf_append_str(&url, rest);
+  send_to(steps, &url, &(sbx_http_request){.method = method, .repeatable = true}, on_reply);
+}
+
+void sbx__daytona_to_tool(sbx_steps *steps, const char *path, sbx_slice file,
+                          const sbx_http_request *request, sbx_steps_reply on_reply) {
+  sbx_buf url, absolute;
+  sbx_buf_init(&url, SBX__DAYTONA_URL_MAX);
+  sbx_buf_init(&absolute, SBX__DAYTONA_URL_MAX);
+  sbx_buf_append_str(&url, steps->session->toolbox);
+  sbx_buf_append_str(&url, path);
+  if (file.len > 0 && sbx__daytona_absolute(&absolute, steps->session, file) == SBX_OK)
+    sbx_url_append_query(&url, sbx_slice_str("path"), sbx_buf_slice(&absolute));
+  if (absolute.error != SBX_OK)
+    url.error = absolute.error;
+  sbx_buf_deinit(&absolute);
+  send_to(steps, &url, request, on_reply);
+}
+
+void sbx__daytona_upload(sbx_steps *steps, const char *path, sbx_slice file,
+                         const sbx_http_part *parts, size_t count, sbx_steps_reply on_reply) {
+  const sbx_http_request request = {
+      .method = "POST", .parts = parts, .part_count = count, .repeatable = true};
+  sbx__daytona_to_tool(steps, path, file, &request, on_reply);
 }
 
 /* ---- refusals ------------------------------------------------------------------------------- */
@@ -176,12 +185,11 @@ static void on_home(sbx_steps *steps, sbx_http *reply) {
 }
 
 void sbx__daytona_need_home(sbx_steps *steps, sbx_slice path, sbx_steps_time then) {
-  sbx_buf url;
   if (!is_at_home(path) || steps->session->home != NULL) {
     then(steps);
     return;
   }
   steps->on_time = then;
-  sbx__daytona_tool_url(&url, steps->session, "/user-home-dir", sbx_slice_of(NULL, 0));
-  sbx__daytona_send(steps, "GET", &url, NULL, true, on_home);
+  sbx__daytona_to_tool(steps, "/user-home-dir", sbx_slice_of(NULL, 0), &sbx__daytona_question,
+                       on_home);
 }

@@ -8,23 +8,29 @@
 /* Room for a URL; longer ones fail with SBX_ETOOBIG. */
 enum { SBX__DAYTONA_URL_MAX = 16 * 1024 };
 
-/* {baseURL}/sandbox/{id}{rest} */
-int sbx__daytona_api_url(sbx_buf *out, const sbx_config *config, const char *id, const char *rest);
-/* {toolbox}{path}, "?path=" and the file's absolute path after it when `file` is not empty. */
-int sbx__daytona_tool_url(sbx_buf *out, const sbx_session *session, const char *path,
-                          sbx_slice file);
 /* The path as it is sent: relative ones begin at the working directory, "~" and "~/x" at the home
  * of the sandbox's user; while that is not known they stay as they are. See
  * sbx__daytona_need_home(). */
 int sbx__daytona_absolute(sbx_buf *out, const sbx_session *session, sbx_slice path);
 
-/* Sends one request; `url` is used up, with the error that it may have; `json` (may be NULL) is
- * taken. The whole operation has a deadline, so the request has none. */
-void sbx__daytona_send(sbx_steps *steps, const char *method, sbx_buf *url, sbx_buf *json,
-                       bool repeatable, sbx_steps_reply on_reply);
-/* A request about one sandbox, without a body, that may be repeated; see sbx__daytona_api_url(). */
-void sbx__daytona_to_api(sbx_steps *steps, const char *method, const char *id, const char *rest,
+/* A GET that asks for something. */
+extern const sbx_http_request sbx__daytona_question;
+
+/* Each sends one request, which is given without URL and headers. The whole operation has a
+ * deadline, so the request has none; and an answer may be as long as a Sandbox object, unless it
+ * says something else. */
+/* {baseURL}{path} */
+void sbx__daytona_to_api(sbx_steps *steps, const char *path, const sbx_http_request *request,
                          sbx_steps_reply on_reply);
+/* {baseURL}/sandbox/{id}{rest}, without a body; it may be repeated. */
+void sbx__daytona_about(sbx_steps *steps, const char *method, const char *id, const char *rest,
+                        sbx_steps_reply on_reply);
+/* {toolbox}{path}, "path=" and the file's absolute path in its query when `file` is not empty. */
+void sbx__daytona_to_tool(sbx_steps *steps, const char *path, sbx_slice file,
+                          const sbx_http_request *request, sbx_steps_reply on_reply);
+/* An upload, which may be repeated: the parts of a form. */
+void sbx__daytona_upload(sbx_steps *steps, const char *path, sbx_slice file,
+                         const sbx_http_part *parts, size_t count, sbx_steps_reply on_reply);
 
 /* The API. Its SBX_ENOTFOUND is its own word; somebody else's 404 is SBX_EPROTO. */
 extern const sbx_remote_service sbx__daytona_api;

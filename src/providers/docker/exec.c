@@ -385,16 +385,17 @@ static void put_env(sbx_json_out *json, const exec_op *x, const sbx_exec_spec *s
   sbx_buf_deinit(&line);
 }
 
-/* The arguments of bound.sh and of wrapping.sh. */
+/* The arguments of bound.sh and of wrap.sh. */
 static void write_request(exec_op *x, const sbx_exec_spec *spec) {
   char limit[32] = "";
   sbx_json_out json;
   bool direct = x->input.len > 0 && x->paths[0][0] == '\0';
   unsigned long long ms = (unsigned long long)spec->timeout_ms;
+  sbx_slice program =
+      sbx_runner_text(spec->kind == SBX_EXEC_CODE ? SBX_RUNNER_BOUND_CODE : SBX_RUNNER_BOUND_SHELL);
   if (spec->timeout_ms != SBX_NO_TIMEOUT)
     snprintf(limit, sizeof limit, "%llu.%03llu", ms / 1000, ms % 1000);
-  sbx__docker_process_begin(&json, &x->request, x->steps.session, sbx_runner_text(SBX_RUNNER_BOUND),
-                            NULL, direct);
+  sbx__docker_process_begin(&json, &x->request, x->steps.session, program, NULL, direct);
   put_str(&json, limit);
   sbx_json_put_string(&json, spec->cwd);
   put_str(&json, spec->end_background ? "e" : (x->steps.session->is_podman ? "k" : ""));
@@ -429,7 +430,7 @@ static int prepare(exec_op *x, const sbx_exec_spec *spec, sbx_err *err) {
     sbx_buf_append_str(&x->text, spec->kind == SBX_EXEC_SHELL ? "exec 9<&-; " : "");
     sbx_buf_append_slice(&x->text, spec->text);
   }
-  if (spec->kind == SBX_EXEC_CODE) { /* as wrapping.sh names it */
+  if (spec->kind == SBX_EXEC_CODE) { /* as begin_code.sh names it */
     sbx_buf_append_slice(&x->main, spec->cwd);
     sbx_buf_appendf(&x->main, "%s.cloudsandbox-%s.%s", spec->cwd.len > 0 ? "/" : "", x->token,
                     spec->language == SBX_LANG_PYTHON ? "py" : "js");

@@ -82,7 +82,7 @@ static void tell(file_op *f, const sbx__docker_end *end) {
                 "docker: %s: it is no regular file, or it, or a directory on the way, may not be "
                 "%s by the user of the commands",
                 f->verb, f->out != NULL ? "read" : "written");
-  else if (says(f, "large"))
+  else if (f->out != NULL && says(f, "large"))
     sbx_err_set(&err, SBX_ETOOBIG, "docker: %s: the file has more than %zu bytes", f->verb,
                 f->out->max);
   else if (says(f, "unstored"))

@@ -22,7 +22,9 @@ bool sbx__docker_is_plain_path(sbx_slice path) {
   if (path.len < 2 || path.ptr[0] != '/')
     return false;
   for (size_t i = 1; i <= path.len; i++) {
-    char c = i < path.len ? path.ptr[i] : '/';
+    char c = '/';
+    if (i < path.len)
+      c = path.ptr[i];
     if (c == '/') {
       if (part == 0 || (dots && part <= 2))
         return false;
@@ -41,7 +43,7 @@ bool sbx__docker_is_plain_path(sbx_slice path) {
 /* Whether `path` is `folder`, or below it. */
 static bool is_in(sbx_slice path, sbx_slice folder) {
   return sbx_slice_starts_with(path, folder) &&
-         (path.len == folder.len || path.ptr[folder.len] == '/');
+         (path.len == folder.len || (path.len > folder.len && path.ptr[folder.len] == '/'));
 }
 
 static bool has_secret_part(sbx_slice path) {

@@ -144,8 +144,7 @@ static int take_result(sbx__e2b_cell *cell, sbx_slice raw, sbx_err *err) {
 static void put_member(sbx_json_out *out, const sbx_json *line, const char *name) {
   sbx_slice text = {NULL, 0};
   sbx_json_string(sbx_json_get(line, name), &text);
-  sbx_json_put_name(out, sbx_slice_str(name));
-  sbx_json_put_string(out, text);
+  sbx_json_put_text(out, name, text);
 }
 
 /* Errors of the service itself have no traceback. */

@@ -11,47 +11,15 @@
 
 #include "core/alloc.h"
 #include "core/err.h"
-#include "providers/e2b/session.h"
-#include "providers/remote/runner/args.h"
-#include "providers/remote/runner/text.h"
 
 #include <stdio.h>
-#include <string.h>
 
-enum { MAX_REQUEST = 64 * 1024 * 1024 };
+enum { MAX_NAMES = 64 * 1024 * 1024 };
 
 /* ---- the request ---------------------------------------------------------------------------- */
 
 static void put_str(sbx_json_out *out, const char *text) {
   sbx_json_put_string(out, sbx_slice_str(text));
-}
-
-static void put_name(sbx_json_out *out, const char *name) {
-  sbx_json_put_name(out, sbx_slice_str(name));
-}
-
-/* Opens the request up to the arguments of `program`. */
-static void begin(sbx_json_out *out, sbx_buf *buf, sbx_runner_program program) {
-  sbx_buf_init(buf, MAX_REQUEST);
-  sbx_json_out_init(out, buf);
-  sbx_json_begin_object(out);
-  put_name(out, "process");
-  sbx_json_begin_object(out);
-  put_name(out, "cmd");
-  put_str(out, "/bin/sh");
-  put_name(out, "args");
-  sbx_json_begin_array(out);
-  put_str(out, "-c");
-  sbx_json_put_string(out, sbx_runner_text(program));
-  put_str(out, "cloudsandbox");
-}
-
-/* Without `stdin` false the service would keep a pipe open that nobody writes to. */
-static void end(sbx_json_out *out) {
-  sbx_json_end_object(out);
-  put_name(out, "stdin");
-  sbx_json_put_bool(out, false);
-  sbx_json_end_object(out);
 }
 
 static void set_upload(sbx__e2b_upload *upload, const char *token, const char *what,
@@ -87,7 +55,7 @@ static bool is_of_call(const sbx_exec_spec *spec, sbx_slice name) {
 static void put_names(sbx_json_out *out, const sbx_exec_spec *spec, const char *of_sandbox) {
   sbx_slice rest = sbx_slice_str(of_sandbox != NULL ? of_sandbox : "");
   sbx_buf names;
-  sbx_buf_init(&names, MAX_REQUEST);
+  sbx_buf_init(&names, MAX_NAMES);
   for (size_t i = 0; spec->kind == SBX_EXEC_SHELL && i < spec->env_count; i++) {
     if (!sbx_runner_args_is_set_again(spec, i))
       add_name(&names, spec->env[i].name);
@@ -105,7 +73,7 @@ static void put_names(sbx_json_out *out, const sbx_exec_spec *spec, const char *
 }
 
 static void put_env(sbx_json_out *out, const sbx_exec_spec *spec, const char *token) {
-  put_name(out, "envs");
+  sbx_json_put_name(out, sbx_slice_str("envs"));
   sbx_json_begin_object(out);
   for (size_t i = 0; i < spec->env_count; i++) {
     if (sbx_runner_args_is_set_again(spec, i))
@@ -113,27 +81,12 @@ static void put_env(sbx_json_out *out, const sbx_exec_spec *spec, const char *to
     sbx_json_put_name(out, spec->env[i].name);
     sbx_json_put_string(out, spec->env[i].value);
   }
-  put_name(out, SBX_RUNNER_MARK);
+  sbx_json_put_name(out, sbx_slice_str(SBX__E2B_MARK));
   put_str(out, token);
   sbx_json_end_object(out);
 }
 
-static void put_cwd(sbx_json_out *out, sbx_slice cwd) {
-  sbx_buf path;
-  sbx_buf_init(&path, MAX_REQUEST);
-  sbx__e2b_append_path(&path, cwd);
-  if (path.error != SBX_OK)
-    out->buf->error = path.error;
-  put_name(out, "cwd");
-  sbx_json_put_string(out, sbx_buf_slice(&path));
-  sbx_buf_deinit(&path);
-}
-
 static int check(const sbx_exec_spec *spec, sbx_err *err) {
-  if (spec->context.len > 0)
-    return sbx_err_set(err, SBX_EUNSUPPORTED,
-                       "this sandbox has no interpreter, so there are no contexts; use a template "
-                       "whose name begins with \"code-interpreter\", or say interpreter: true");
   return sbx_runner_args_check(spec, err);
 }
 
@@ -145,7 +98,9 @@ int sbx__e2b_command_make(sbx__e2b_command *command, const sbx_exec_spec *spec,
   if (rc != SBX_OK)
     return rc;
   choose_uploads(command, spec, token);
-  begin(&out, &command->request, SBX_RUNNER_WRAP);
+  sbx__e2b_request_begin(
+      &out, &command->request,
+      sbx_runner_json(spec->kind == SBX_EXEC_CODE ? SBX_RUNNER_WRAP_CODE : SBX_RUNNER_WRAP_SHELL));
   put_str(&out, spec->merge_streams ? "j" : "");
   put_str(&out, command->uploads[0].path);
   put_str(&out, command->uploads[1].path);
@@ -153,8 +108,7 @@ int sbx__e2b_command_make(sbx__e2b_command *command, const sbx_exec_spec *spec,
   sbx_runner_args_put(&out, spec);
   sbx_json_end_array(&out);
   put_env(&out, spec, token);
-  put_cwd(&out, spec->cwd);
-  end(&out);
+  sbx__e2b_request_end(&out, spec->cwd);
   if (command->request.error == SBX_OK)
     return SBX_OK;
   return sbx_err_set(err, command->request.error,
@@ -168,8 +122,8 @@ int sbx__e2b_command_make(sbx__e2b_command *command, const sbx_exec_spec *spec,
 int sbx__e2b_command_main(sbx_buf *path, const sbx_exec_spec *spec, const char *token) {
   if (spec->kind != SBX_EXEC_CODE)
     return SBX_OK;
-  sbx__e2b_append_path(path, spec->cwd);
-  return sbx_buf_appendf(path, "/" SBX__E2B_OURS "%s.%s", token,
+  sbx_buf_append_slice(path, spec->cwd);
+  return sbx_buf_appendf(path, "%s" SBX__E2B_OURS "%s.%s", spec->cwd.len > 0 ? "/" : "", token,
                          spec->language == SBX_LANG_PYTHON ? "py" : "js");
 }
 
@@ -177,20 +131,4 @@ void sbx__e2b_command_free(sbx__e2b_command *command) {
   if (command->request.ptr != NULL)
     sbx_wipe(command->request.ptr, command->request.len); /* variables may be secrets */
   sbx_buf_deinit(&command->request);
-}
-
-int sbx__e2b_command_killer(sbx_buf *request, const char *token, int64_t pid) {
-  sbx_json_out out;
-  char mark[sizeof SBX_RUNNER_MARK + 1 + SBX__E2B_TOKEN_LEN], root[32] = "";
-  snprintf(mark, sizeof mark, SBX_RUNNER_MARK "=%s", token);
-  if (pid > 0)
-    snprintf(root, sizeof root, "%lld:", (long long)pid);
-  begin(&out, request, SBX_RUNNER_KILL);
-  put_str(&out, mark);
-  put_str(&out, root);
-  sbx_json_end_array(&out);
-  put_name(&out, "cwd");
-  put_str(&out, "/");
-  end(&out);
-  return request->error;
 }

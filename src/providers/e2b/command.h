@@ -2,8 +2,11 @@
 #ifndef SBX_E2B_COMMAND_H
 #define SBX_E2B_COMMAND_H
 
-#include "providers/e2b/config.h"
-#include "providers/e2b/files.h"
+#include "providers/e2b/process.h"
+#include "providers/remote/runner/args.h"
+
+/* The variable in the environment of all processes of a command. */
+#define SBX__E2B_MARK SBX_RUNNER_MARK
 
 /* A command as it goes over the wire: files to upload first, then the start request. The slices are
  * borrowed from the spec. */
@@ -18,8 +21,4 @@ int sbx__e2b_command_make(sbx__e2b_command *command, const sbx_exec_spec *spec,
 void sbx__e2b_command_free(sbx__e2b_command *command);
 /* Appends the path of the file that the command's code stands in, if it is code. */
 int sbx__e2b_command_main(sbx_buf *path, const sbx_exec_spec *spec, const char *token);
-/* The start request of the command that ends all processes that belong to the one marked with
- * `token`; `pid` is its first one, 0 when it is unknown or has ended. */
-int sbx__e2b_command_killer(sbx_buf *request, const char *token, int64_t pid);
-
 #endif

@@ -14,140 +14,24 @@
  *
  * Invariants: the start request is sent at most once. A kill succeeds only when nothing marked was
  * left when it was looked for. */
-#include "providers/e2b/exec.h"
+#include "providers/e2b/command.h"
 
 #include "core/err.h"
 #include "core/rand.h"
-#include "providers/e2b/command.h"
-#include "providers/e2b/files.h"
-#include "providers/e2b/life.h"
-#include "providers/e2b/process.h"
-#include "providers/e2b/session.h"
-#include "providers/e2b/wire.h"
 #include "providers/remote/runner/trailer.h"
 
 #include <stdio.h>
 #include <string.h>
+#include <time.h>
 
 enum {
   DRAIN_MS = 500, /* for what a stream still holds when the command has ended */
-  KILLER_LIMIT_MS = 4000,
-  KILLER_DEADLINE_MS = 5000, /* also when the service does not keep the limit */
-  KILL_AGAIN_MS = 300,
-  MOST_KILLS = 3, /* of one tree, after each other's loss */
-  MAX_BODY = 256,
-  MAX_PATH = 64 * 1024
+  SIGNAL_MS = 4000,
+  KILL_AGAIN_MS = 300, /* while it was asked to start, and has not told that it did */
+  MAX_PATH = 64 * 1024,
+  CLOCK_MARGIN_S = 10, /* by which the sandbox's clock may differ from ours since a start */
+  SHOWN = 80,          /* so much of a name, with its NUL, is shown in messages */
 };
-
-/* ---- the end of a tree ---------------------------------------------------------------------- */
-
-static void on_signal_reply(sbx_steps *steps, sbx_http *reply) {
-  (void)reply; /* the process may have ended meanwhile */
-  sbx_steps_finish(steps, NULL);
-}
-
-/* Nobody waits for the answer. */
-static void send_signal(sbx_session *session, int64_t pid) {
-  sbx_buf body;
-  sbx_steps *steps = sbx_steps_new(sizeof *steps, session, session->config->loop, NULL, NULL);
-  if (steps == NULL)
-    return;
-  sbx_buf_init(&body, MAX_BODY);
-  sbx_buf_appendf(&body, "{\"process\":{\"pid\":%lld},\"signal\":\"SIGNAL_SIGKILL\"}",
-                  (long long)pid);
-  sbx__e2b_request request = {.http.method = "POST",
-                              .path = sbx_slice_str("/process.Process/SendSignal"),
-                              .content_type = "application/json",
-                              .http.take_body = &body,
-                              .http.repeatable = true,
-                              .http.timeout_ms = KILLER_LIMIT_MS,
-                              .rpc = true};
-  sbx__e2b_to_sandbox(steps, &request, on_signal_reply);
-  sbx_buf_deinit(&body);
-}
-
-typedef struct tree_op {
-  sbx_steps steps;
-  char token[SBX__E2B_TOKEN_LEN + 1];
-  sbx_buf main;
-  int64_t pid;
-  bool lives;
-  unsigned tries;
-  sbx_err failure;
-} tree_op;
-
-static void release_tree(sbx_steps *steps) {
-  sbx_buf_deinit(&((tree_op *)(void *)steps)->main);
-}
-
-static void finish_tree(tree_op *t) {
-  sbx_steps_finish(&t->steps, t->failure.code != SBX_OK ? &t->failure : NULL);
-}
-
-static void on_main_removed(sbx_op *op, void *arg) {
-  tree_op *t = arg;
-  (void)op;
-  t->steps.request = NULL;
-  finish_tree(t);
-}
-
-static void send_killer(sbx_steps *steps);
-
-/* It may be sent again: what is dead stays so. */
-static void on_killer_done(sbx_op *op, void *arg) {
-  tree_op *t = arg;
-  const sbx__e2b_end *end = sbx__e2b_process_end(op);
-  t->steps.request = NULL;
-  if (op->err.code == SBX_ENET && t->tries < MOST_KILLS) {
-    sbx_steps_wait(&t->steps, KILL_AGAIN_MS, send_killer);
-    return;
-  }
-  if (op->err.code != SBX_OK)
-    sbx_err_copy(&t->failure, &op->err);
-  else if (!end->exited || end->exit_code != 0)
-    sbx_err_set(&t->failure, SBX_EPROVIDER,
-                "e2b: kill: some processes of the command could not be ended");
-  if (t->failure.code != SBX_OK && t->pid > 0)
-    send_signal(t->steps.session, t->pid);
-  if (op->err.code == SBX_OK && t->main.len > 0)
-    sbx_steps_wait_for(&t->steps, sbx__e2b_remove_file(t->steps.session, sbx_buf_slice(&t->main),
-                                                       on_main_removed, t));
-  else
-    finish_tree(t);
-}
-
-static void send_killer(sbx_steps *steps) {
-  tree_op *t = (tree_op *)(void *)steps;
-  sbx_buf request;
-  sbx_op *process = NULL;
-  t->tries++;
-  if (sbx__e2b_command_killer(&request, t->token, t->lives ? t->pid : 0) == SBX_OK) {
-    sbx__e2b_process_spec spec = {
-        .request = &request, .as_root = true, .limit_ms = KILLER_LIMIT_MS};
-    process = sbx__e2b_process(steps->session, &spec, on_killer_done, t);
-  }
-  if (process != NULL)
-    sbx_op_set_deadline(process, KILLER_DEADLINE_MS);
-  sbx_buf_deinit(&request);
-  sbx_steps_wait_for(steps, process);
-}
-
-/* Success: no process of the command marked with `token` is left. `pid` is that of the first, 0
- * when unknown; `lives`: it was not seen to end. `main` is the file of its code, empty: none. */
-static sbx_op *kill_tree(sbx_session *session, const char *token, sbx_slice main, int64_t pid,
-                         bool lives, sbx_op_done done, void *arg) {
-  tree_op *t = sbx_steps_new(sizeof *t, session, session->config->loop, done, arg);
-  if (t == NULL)
-    return NULL;
-  t->steps.release = release_tree;
-  memcpy(t->token, token, sizeof t->token);
-  sbx_buf_init(&t->main, SIZE_MAX / 2);
-  sbx_buf_append_slice(&t->main, main);
-  t->pid = pid;
-  t->lives = lives;
-  send_killer(&t->steps);
-  return &t->steps.op;
-}
 
 /* ---- a command ------------------------------------------------------------------------------ */
 
@@ -161,11 +45,16 @@ typedef struct stream_end {
   sbx_runner_trailer trailer;
 } stream_end;
 
-/* The kill of an exec. */
+/* The end of a tree. It is told of the command's end, if that comes before its own. */
 struct kill_op {
   sbx_steps steps;
   exec_op *exec; /* NULL when it has ended */
-  int64_t pid;   /* of its first process; 0: unknown, -1: not started */
+  char token[SBX__E2B_TOKEN_LEN + 1];
+  sbx_buf main;
+  int64_t pid;            /* of its first process; 0: unknown, -1: not started */
+  uint64_t started_at_ms; /* and by the date: */
+  int64_t started_at_s;
+  sbx_err failure;
 };
 
 struct exec_op {
@@ -174,13 +63,14 @@ struct exec_op {
   sbx__e2b_command command;
   char token[SBX__E2B_TOKEN_LEN + 1];
   sbx_buf main; /* the file of its code; empty: none */
-  char cwd[SBX__E2B_CWD_SHOWN];
-  char shell[SBX__E2B_CWD_SHOWN];
+  char cwd[SHOWN];
+  char shell[SHOWN];
   sbx_output *out;
   sbx_exec_status *status;
   stream_end streams[2]; /* by sbx_stream */
   uint64_t limit_ms;
   uint64_t started_at_ms;
+  int64_t started_at_s; /* the same by the date */
   sbx_timer drain;
   bool began; /* the sandbox's life knows of it */
   bool end_background;
@@ -188,7 +78,7 @@ struct exec_op {
   bool running;        /* it waits for the process */
   bool killed;         /* somebody kills the tree already */
   sbx_err failure;     /* it failed so, and its tree has to be ended first */
-  kill_op *killer;     /* it kills this op's tree, and is told when this has ended */
+  kill_op *killer;     /* that the port has asked for */
 };
 
 /* ---- the end -------------------------------------------------------------------------------- */
@@ -233,6 +123,114 @@ static void release(sbx_steps *steps) {
   sbx_buf_deinit(&x->main);
 }
 
+/* ---- the end of a tree ---------------------------------------------------------------------- */
+
+static void on_signal_reply(sbx_steps *steps, sbx_http *reply) {
+  (void)reply; /* the process may have ended meanwhile */
+  sbx_steps_finish(steps, NULL);
+}
+
+/* Nobody waits for the answer. */
+static void send_signal(sbx_session *session, int64_t pid) {
+  sbx_buf body;
+  sbx_steps *steps = sbx_steps_new(sizeof *steps, session, session->config->loop, NULL, NULL);
+  if (steps == NULL)
+    return;
+  sbx_buf_init(&body, 256);
+  sbx_buf_appendf(&body, "{\"process\":{\"pid\":%lld},\"signal\":\"SIGNAL_SIGKILL\"}",
+                  (long long)pid);
+  sbx_op_set_deadline(&steps->op, SIGNAL_MS);
+  sbx__e2b_call(steps, "/process.Process/SendSignal", &body, on_signal_reply);
+}
+
+static void release_kill(sbx_steps *steps) {
+  kill_op *k = (kill_op *)(void *)steps;
+  if (k->exec != NULL)
+    k->exec->killer = NULL;
+  sbx_buf_deinit(&k->main);
+}
+
+/* The exec ends soon, also when its stream does not. */
+static void finish_kill(kill_op *k) {
+  exec_op *x = k->exec;
+  bool gone = k->failure.code == SBX_OK;
+  if (gone && x != NULL) {
+    x->status->tree_gone = true;
+    if (!x->drain.armed)
+      sbx_timer_start(&x->drain, DRAIN_MS);
+  }
+  sbx_steps_finish(&k->steps, gone ? NULL : &k->failure);
+}
+
+static void on_main_removed(sbx_op *op, void *arg) {
+  kill_op *k = arg;
+  (void)op;
+  k->steps.request = NULL;
+  finish_kill(k);
+}
+
+static void kill_now(sbx_steps *steps);
+
+static void on_killed(sbx_op *op, void *arg) {
+  kill_op *k = arg;
+  int code = op->err.code;
+  k->steps.request = NULL;
+  k->failure = op->err;
+  if (code != SBX_OK && k->pid > 0)
+    send_signal(k->steps.session, k->pid);
+  if (code == SBX_OK && k->exec != NULL && k->pid == 0)
+    sbx_steps_wait(&k->steps, KILL_AGAIN_MS, kill_now); /* it may start only now */
+  else if (k->main.len > 0 && (code == SBX_OK || code == SBX_EPROVIDER))
+    sbx_steps_wait_for(&k->steps, sbx__e2b_remove_file(k->steps.session, sbx_buf_slice(&k->main),
+                                                       on_main_removed, k));
+  else
+    finish_kill(k);
+}
+
+static void kill_now(sbx_steps *steps) {
+  kill_op *k = (kill_op *)(void *)steps;
+  const exec_op *x = k->exec;
+  int64_t age_s = (int64_t)((sbx_now_ms() - k->started_at_ms) / 1000);
+  int64_t by_date_s = (int64_t)time(NULL) - k->started_at_s; /* this machine may have slept */
+  char mark[sizeof SBX__E2B_MARK + 1 + SBX__E2B_TOKEN_LEN], first[64] = "";
+  if (x != NULL && x->running)
+    k->pid = sbx__e2b_process_end(x->steps.request)->pid;
+  snprintf(mark, sizeof mark, SBX__E2B_MARK "=%s", k->token);
+  if (k->pid > 0)
+    snprintf(first, sizeof first, "%lld:~%lld", (long long)k->pid,
+             (long long)(age_s > by_date_s ? age_s : by_date_s) + CLOCK_MARGIN_S);
+  const char *const words[] = {mark, first, NULL};
+  sbx_steps_wait_for(steps, sbx__e2b_killer(steps->session, SBX_RUNNER_KILL, words, on_killed, k));
+}
+
+static kill_op *kill_new(exec_op *x, sbx_op_done done, void *arg) {
+  sbx_session *session = x->steps.session;
+  kill_op *k = sbx_steps_new(sizeof *k, session, session->config->loop, done, arg);
+  if (k == NULL)
+    return NULL;
+  k->steps.release = release_kill;
+  memcpy(k->token, x->token, sizeof k->token);
+  k->started_at_ms = x->started_at_ms;
+  k->started_at_s = x->started_at_s;
+  sbx_buf_init(&k->main, MAX_PATH);
+  sbx_buf_append_slice(&k->main, sbx_buf_slice(&x->main));
+  x->killed = true;
+  return k;
+}
+
+sbx_op *sbx__e2b_kill(sbx_session *session, sbx_op *exec, sbx_op_done done, void *arg) {
+  exec_op *x = (exec_op *)(void *)exec;
+  kill_op *k = kill_new(x, done, arg);
+  (void)session;
+  if (k == NULL)
+    return NULL;
+  k->exec = x;
+  k->pid = x->started_at_ms == 0 ? -1 : 0;
+  x->killer = k;
+  kill_now(&k->steps);
+  return &k->steps.op;
+}
+
 /* ---- how it ended --------------------------------------------------------------------------- */
 
 static bool both_lines_came(const exec_op *x) {
@@ -252,10 +250,12 @@ static void on_tree_killed(sbx_op *op, void *arg) {
 /* The service has ended the process that it knows, or only its stream; not what that had started.
  */
 static void end_tree(exec_op *x, const sbx__e2b_end *end) {
-  bool lives = !end->ended && !end->limit_passed;
-  x->killed = true;
-  sbx_steps_wait_for(&x->steps, kill_tree(x->steps.session, x->token, sbx_buf_slice(&x->main),
-                                          end->pid, lives, on_tree_killed, x));
+  kill_op *k = kill_new(x, on_tree_killed, x);
+  if (k != NULL) {
+    k->pid = end->pid;
+    kill_now(&k->steps);
+  }
+  sbx_steps_wait_for(&x->steps, k != NULL ? &k->steps.op : NULL);
 }
 
 /* The wrapper has told that it started nothing. */
@@ -371,12 +371,13 @@ static void on_drain(sbx_timer *timer) {
 
 static void run(exec_op *x) {
   sbx_session *session = x->steps.session;
-  sbx__e2b_process_spec spec = {.request = &x->command.request,
+  sbx__e2b_process_spec spec = {.request = sbx_buf_slice(&x->command.request),
                                 .cwd = x->cwd,
                                 .limit_ms = x->limit_ms,
                                 .on_output = on_output,
                                 .on_gap = on_gap};
   x->started_at_ms = sbx_now_ms();
+  x->started_at_s = (int64_t)time(NULL);
   sbx__e2b_life_enter(session, x->limit_ms);
   x->began = true;
   x->running = true;
@@ -455,62 +456,4 @@ sbx_op *sbx__e2b_exec(sbx_session *session, const sbx_exec_spec *spec, sbx_outpu
   if (rc != SBX_OK)
     sbx_steps_finish(&x->steps, &err);
   return &x->steps.op;
-}
-
-/* ---- kill ----------------------------------------------------------------------------------- */
-
-static void release_kill(sbx_steps *steps) {
-  kill_op *k = (kill_op *)(void *)steps;
-  if (k->exec != NULL)
-    k->exec->killer = NULL;
-}
-
-/* Nothing is left of the tree: the exec ends soon, also when its stream does not. */
-static void exec_tree_gone(exec_op *x) {
-  x->status->tree_gone = true;
-  if (!x->drain.armed)
-    sbx_timer_start(&x->drain, DRAIN_MS);
-}
-
-static void kill_now(sbx_steps *steps);
-
-static void on_all_killed(sbx_op *op, void *arg) {
-  kill_op *k = arg;
-  k->steps.request = NULL;
-  if (op->err.code != SBX_OK) {
-    sbx_steps_finish(&k->steps, &op->err);
-  } else if (k->exec != NULL && k->pid == 0) {
-    /* It was asked to start, and may do so only now. */
-    sbx_steps_wait(&k->steps, KILL_AGAIN_MS, kill_now);
-  } else {
-    if (k->exec != NULL)
-      exec_tree_gone(k->exec);
-    sbx_steps_finish(&k->steps, NULL);
-  }
-}
-
-static void kill_now(sbx_steps *steps) {
-  kill_op *k = (kill_op *)(void *)steps;
-  exec_op *x = k->exec;
-  if (x == NULL) {
-    sbx_steps_finish(steps, NULL);
-    return;
-  }
-  k->pid = x->started_at_ms == 0 ? -1 : 0;
-  if (x->running)
-    k->pid = sbx__e2b_process_end(x->steps.request)->pid;
-  x->killed = true;
-  x->killer = k;
-  sbx_steps_wait_for(steps, kill_tree(steps->session, x->token, sbx_buf_slice(&x->main), k->pid,
-                                      true, on_all_killed, k));
-}
-
-sbx_op *sbx__e2b_kill(sbx_session *session, sbx_op *exec, sbx_op_done done, void *arg) {
-  kill_op *k = sbx_steps_new(sizeof *k, session, session->config->loop, done, arg);
-  if (k == NULL)
-    return NULL;
-  k->exec = (exec_op *)(void *)exec;
-  k->steps.release = release_kill;
-  kill_now(&k->steps);
-  return &k->steps.op;
 }

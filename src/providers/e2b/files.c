@@ -1,18 +1,80 @@
-/* files.c - put, remove, get, list.
+/* files.c - put, remove, get, list; what the daemon's own services cannot do is a line of the
+ * runner's, which is run as a process.
  *
- * Invariant: "no such file" is the daemon's own word about the path; a 404 of anything else is not
+ * Invariants: "no such file" is the daemon's own word about the path; a 404 of anything else is not
  * taken for it. A file counts as written only when the daemon names it. */
-#include "providers/e2b/files.h"
+#include "providers/e2b/process.h"
 
 #include "core/alloc.h"
 #include "core/err.h"
 #include "core/items.h"
 #include "core/url.h"
-#include "providers/e2b/line.h"
-#include "providers/e2b/wire.h"
 #include "providers/remote/files.h"
 
-enum { MAX_URL = 64 * 1024, LIST_DEPTH = 1000000, REMOVE_MS = 5000 };
+enum {
+  MAX_URL = 64 * 1024,
+  LIST_DEPTH = 1000000,
+  REMOVE_MS = 5000,
+  MAX_LIST_BYTES = 256 * 1024 * 1024,
+  MIN_LIST_BYTES = 1024 * 1024,
+  ENTRY_BYTES = 2 * 1024, /* on average; it has its path in it twice */
+  LONGEST_ENTRY = 64 * 1024
+};
+
+/* ---- lines of the runner -------------------------------------------------------------------- */
+
+static void on_line(sbx_op *line, void *arg) {
+  sbx_runner_op *op = arg;
+  const sbx_runner_answer answer = {
+      .err = line->err.code != SBX_OK ? &line->err : NULL,
+      .printed = sbx__e2b_line_printed(line),
+      .started = true,
+      .broken = line->err.code == SBX_ENET,
+  };
+  op->steps.request = NULL;
+  sbx_runner_answered(op, &answer);
+}
+
+/* A line stands inside the request, as JSON has it. */
+static void begin_line(sbx_session *session, sbx_buf *body, const sbx_runner_sending *how) {
+  (void)session;
+  (void)how;
+  sbx_buf_append_str(body, "{\"process\":{\"cmd\":\"/bin/sh\",\"args\":[\"-c\",\"");
+}
+
+static void send_line(sbx_runner_op *op, sbx_buf *body, const sbx_runner_sending *how) {
+  sbx_buf_append_str(body, "\"],\"cwd\":\"./\"},\"stdin\":false}");
+  sbx_steps_wait_for(&op->steps, sbx__e2b_line(op->steps.session, body, how->limit_s * 1000,
+                                               how->max_bytes, on_line, op));
+}
+
+static const sbx_runner_wire process_service = {
+    .provider = "e2b", .begin = begin_line, .send = send_line};
+
+/* NULL on out of memory. */
+static sbx_runner *runner_of(sbx_session *session) {
+  if (session->runner == NULL)
+    session->runner = sbx_calloc(1, sizeof *session->runner);
+  if (session->runner == NULL)
+    return NULL;
+  session->runner->wire = &process_service;
+  session->runner->loop = session->config->loop;
+  session->runner->json = true;
+  return session->runner;
+}
+
+static sbx_op *get_by_line(sbx_session *session, sbx_slice path, sbx_buf *out, sbx_op_done done,
+                           void *arg) {
+  sbx_buf name;
+  sbx_buf_init(&name, MAX_URL);
+  sbx__e2b_append_path(&name, path);
+  sbx_runner *runner = runner_of(session);
+  sbx_op *op = runner != NULL && name.error == SBX_OK
+                   ? sbx_runner_get(runner, session, sbx_buf_slice(&name), out, done, arg)
+                   : NULL;
+  sbx_buf_deinit(&name);
+  return op;
+}
 
 /* ---- how files are reached ------------------------------------------------------------------ */
 
@@ -35,39 +97,11 @@ static const sbx_remote_meaning meanings[] = {
 
 static int check(sbx_err *err, const sbx_session *session, const sbx_http *reply,
                  const char *verb) {
-  static const sbx_remote_service service = {.provider = "e2b", .meanings = meanings};
-  return sbx__e2b_sandbox_check(err, session, &service, reply, verb);
-}
-
-/* Calls a method of the daemon's file service about a path. */
-static void call(sbx_steps *steps, const char *method, sbx_slice path, uint64_t timeout_ms,
-                 sbx_steps_reply on_reply) {
-  sbx_buf body;
-  sbx_json_out out;
-  sbx_buf_init(&body, MAX_URL);
-  sbx_json_out_init(&out, &body);
-  sbx_json_begin_object(&out);
-  sbx_json_put_name(&out, sbx_slice_str("path"));
-  sbx_json_put_string(&out, path);
-  sbx_json_end_object(&out);
-  sbx__e2b_request request = {.http.method = "POST",
-                              .path = sbx_slice_str(method),
-                              .content_type = "application/json",
-                              .http.take_body = &body,
-                              .http.repeatable = true,
-                              .http.timeout_ms = timeout_ms,
-                              .http.max_bytes = SBX_REMOTE_REPLY_MAX,
-                              .rpc = true};
-  sbx__e2b_to_sandbox(steps, &request, on_reply);
-  sbx_buf_deinit(&body);
+  return sbx__e2b_check(err, session, meanings, reply, verb);
 }
 
 static void look(sbx_steps *steps, sbx_slice path, sbx_steps_reply on_reply) {
-  sbx_buf name;
-  sbx_buf_init(&name, MAX_URL);
-  sbx__e2b_append_path(&name, path);
-  call(steps, "/filesystem.Filesystem/Stat", sbx_buf_slice(&name), SBX_NO_TIMEOUT, on_reply);
-  sbx_buf_deinit(&name);
+  sbx__e2b_call_path(steps, "/filesystem.Filesystem/Stat", path, on_reply);
 }
 
 static bool find_mode(const sbx_json *answer, sbx_slice *mode) {
@@ -77,7 +111,7 @@ static bool find_mode(const sbx_json *answer, sbx_slice *mode) {
 static const sbx_remote_files daemon_files = {
     .provider = "e2b",
     .check = check,
-    .read = sbx__e2b_line_get,
+    .read = get_by_line,
     .look = look,
     .mode = find_mode,
 };
@@ -91,7 +125,7 @@ static void send_request(sbx_remote_file *file, sbx__e2b_request *request,
   sbx__e2b_append_path(&name, sbx_buf_slice(&file->path));
   sbx_buf_append_str(&address, "/files");
   sbx_url_append_query(&address, sbx_slice_str("path"), sbx_buf_slice(&name));
-  if (file->steps.session->envd_version < SBX__E2B_VERSION(0, 4, 0))
+  if (file->steps.session->box.envd_version < SBX__E2B_VERSION(0, 4, 0))
     sbx_url_append_query(&address, sbx_slice_str("username"), sbx_slice_str("user"));
   request->path = sbx_buf_slice(&address);
   if (name.error == SBX_OK && address.error == SBX_OK) {
@@ -138,7 +172,7 @@ static sbx_op *put(sbx_session *session, sbx_slice path, sbx_slice prefix, sbx_s
     sbx_steps_finish_code(&file->steps, file->bytes.error);
     return &file->steps.op;
   }
-  const sbx_http_part part = sbx_remote_files_part(file, "file");
+  const sbx_http_part part = sbx_remote_files_part("file", sbx_buf_slice(&file->bytes));
   sbx__e2b_request request = {.http.method = "POST",
                               .http.repeatable = true,
                               .http.timeout_ms = SBX_NO_TIMEOUT,
@@ -169,7 +203,8 @@ sbx_op *sbx__e2b_remove_file(sbx_session *session, sbx_slice path, sbx_op_done d
   sbx_steps *steps = sbx_steps_new(sizeof *steps, session, session->config->loop, done, arg);
   if (steps == NULL)
     return NULL;
-  call(steps, "/filesystem.Filesystem/Remove", path, REMOVE_MS, on_removed);
+  sbx_op_set_deadline(&steps->op, REMOVE_MS);
+  sbx__e2b_call_path(steps, "/filesystem.Filesystem/Remove", path, on_removed);
   return &steps->op;
 }
 
@@ -200,13 +235,6 @@ sbx_op *sbx__e2b_get(sbx_session *session, sbx_slice path, sbx_buf *out, sbx_op_
 }
 
 /* ---- list ----------------------------------------------------------------------------------- */
-
-enum {
-  MAX_LIST_BYTES = 256 * 1024 * 1024,
-  MIN_LIST_BYTES = 1024 * 1024,
-  ENTRY_BYTES = 2 * 1024, /* on average; it has its path in it twice */
-  LONGEST_ENTRY = 64 * 1024
-};
 
 typedef struct list_op {
   sbx_steps steps;
@@ -298,8 +326,11 @@ static void on_listed(sbx_steps *steps, sbx_http *reply) {
   if (reply->op.err.code == SBX_OK && reply->status == 500 &&
       sbx_remote_exchange_says(sbx_buf_slice(&reply->body), "invalid UTF-8")) {
     list_op *l = list_of(steps);
-    sbx_steps_wait_for(
-        steps, sbx__e2b_line_list(steps->session, l->max_entries, l->out, on_listed_by_line, l));
+    sbx_runner *runner = runner_of(steps->session);
+    sbx_steps_wait_for(steps, runner != NULL
+                                  ? sbx_runner_list(runner, steps->session, sbx_slice_of(NULL, 0),
+                                                    l->max_entries, l->out, on_listed_by_line, l)
+                                  : NULL);
     return;
   }
   if (!sbx__e2b_answered(steps, reply, "list"))
@@ -330,7 +361,6 @@ sbx_op *sbx__e2b_list(sbx_session *session, size_t max_entries, sbx_listing *out
   sbx_buf_appendf(&body, "{\"path\":\"./\",\"depth\":%d}", LIST_DEPTH);
   sbx__e2b_request request = {.http.method = "POST",
                               .path = sbx_slice_str("/filesystem.Filesystem/ListDir"),
-                              .content_type = "application/json",
                               .http.take_body = &body,
                               .http.repeatable = true,
                               .http.timeout_ms = SBX_NO_TIMEOUT,
@@ -339,6 +369,5 @@ sbx_op *sbx__e2b_list(sbx_session *session, size_t max_entries, sbx_listing *out
                               .http.consumer = l,
                               .rpc = true};
   sbx__e2b_to_sandbox(&l->steps, &request, on_listed);
-  sbx_buf_deinit(&body);
   return &l->steps.op;
 }

@@ -16,8 +16,8 @@
 #include "core/enc.h"
 #include "core/envelope.h"
 #include "core/err.h"
-#include "providers/e2b/wire.h"
 
+#include <stdio.h>
 #include <string.h>
 
 enum {
@@ -26,25 +26,28 @@ enum {
   SILENCE_MS = 120 * 1000, /* a living stream gives a sign every 50 s */
   AFTER_END_MS = 1000,     /* for the connection's end after the last that matters */
   ATTACH_MS = 5000,        /* for the first sign of a stream that is taken up again */
-  MOST_TRIES = 4           /* of that, one after the other */
+  MOST_TRIES = 4,          /* of that, one after the other */
+  LITTLE_TEXT = 512,       /* of a usual request, beside its program */
+  /* The service ends a program at its limit, also when nobody waits for it any more: one that was
+   * ended in its work would leave a tree that is stopped, and not dead. */
+  KILLER_LIMIT_MS = 60 * 1000,
+  KILLER_DEADLINE_MS = 4500, /* for its answer */
+  KILL_AGAIN_MS = 300,
+  MOST_KILLS = 3 /* after each other's loss */
 };
 
 typedef struct process {
   sbx_steps steps;
+  sbx__e2b_process_spec spec; /* but for its request */
   sbx__e2b_end end;
-  uint64_t limit_ms; /* 0: none */
-  bool as_root;
-  void (*on_output)(void *arg, sbx_stream stream, sbx_slice bytes);
-  void (*on_gap)(void *arg);
   sbx_envelope envelope;
   sbx_buf bytes;   /* decoded output */
   sbx_timer timer; /* of silence */
   bool said_end;   /* the stream has told its end: no more is to come */
   sbx_err refusal; /* what that says */
-  char cwd[SBX__E2B_CWD_SHOWN];
-  unsigned tries; /* to take the stream up again, since the last sign of life */
-  bool attached;  /* this is not the first stream */
-  sbx_err cut;    /* what became of that one */
+  unsigned tries;  /* to take the stream up again, since the last sign of life */
+  bool attached;   /* this is not the first stream */
+  sbx_err cut;     /* what became of that one */
 } process;
 
 static process *process_of(sbx_steps *steps) {
@@ -87,38 +90,34 @@ static int broken(sbx_err *err, const char *what) {
   return sbx_err_set(err, SBX_EPROTO, "e2b: the command's stream makes no sense: %s", what);
 }
 
-/* As Go names them. */
-static const struct {
-  const char *text;
-  const char *name;
-  int number;
-} signals[] = {
-    {"hangup", "SIGHUP", 1},
-    {"interrupt", "SIGINT", 2},
-    {"quit", "SIGQUIT", 3},
-    {"illegal instruction", "SIGILL", 4},
-    {"trace/breakpoint trap", "SIGTRAP", 5},
-    {"aborted", "SIGABRT", 6},
-    {"bus error", "SIGBUS", 7},
-    {"floating point exception", "SIGFPE", 8},
-    {"killed", "SIGKILL", 9},
-    {"user defined signal 1", "SIGUSR1", 10},
-    {"segmentation fault", "SIGSEGV", 11},
-    {"user defined signal 2", "SIGUSR2", 12},
-    {"broken pipe", "SIGPIPE", 13},
-    {"alarm clock", "SIGALRM", 14},
-    {"terminated", "SIGTERM", 15},
+/* By their numbers; as Go names them, and as everybody does. */
+static const char *const signals[][2] = {
+    {"", NULL},
+    {"hangup", "SIGHUP"},
+    {"interrupt", "SIGINT"},
+    {"quit", "SIGQUIT"},
+    {"illegal instruction", "SIGILL"},
+    {"trace/breakpoint trap", "SIGTRAP"},
+    {"aborted", "SIGABRT"},
+    {"bus error", "SIGBUS"},
+    {"floating point exception", "SIGFPE"},
+    {"killed", "SIGKILL"},
+    {"user defined signal 1", "SIGUSR1"},
+    {"segmentation fault", "SIGSEGV"},
+    {"user defined signal 2", "SIGUSR2"},
+    {"broken pipe", "SIGPIPE"},
+    {"alarm clock", "SIGALRM"},
+    {"terminated", "SIGTERM"},
 };
 
 /* "signal: killed", perhaps with " (core dumped)". */
 static void read_signal(sbx__e2b_end *end, sbx_slice status) {
   status = sbx_slice_skip(status, strlen("signal: "));
-  for (size_t i = 0; i < sizeof signals / sizeof *signals; i++) {
-    if (!sbx_slice_starts_with(status, sbx_slice_str(signals[i].text)))
-      continue;
-    end->signal_number = signals[i].number;
-    end->signal_name = signals[i].name;
-    return;
+  for (int i = 1; i < (int)(sizeof signals / sizeof *signals); i++) {
+    if (sbx_slice_starts_with(status, sbx_slice_str(signals[i][0]))) {
+      end->signal_number = i;
+      end->signal_name = signals[i][1];
+    }
   }
 }
 
@@ -157,8 +156,9 @@ static int take_data(process *p, const sbx_json *data, sbx_err *err) {
     return broken(err, "output is not base64");
   if (rc != SBX_OK)
     return sbx_err_set(err, rc, NULL);
-  if (p->on_output != NULL && p->bytes.len > 0)
-    p->on_output(p->steps.op.arg, is_stdout ? SBX_STDOUT : SBX_STDERR, sbx_buf_slice(&p->bytes));
+  if (p->spec.on_output != NULL && p->bytes.len > 0)
+    p->spec.on_output(p->steps.op.arg, is_stdout ? SBX_STDOUT : SBX_STDERR,
+                      sbx_buf_slice(&p->bytes));
   return SBX_OK;
 }
 
@@ -210,7 +210,7 @@ static void refuse_start(process *p, sbx_slice reason) {
   sbx_err_set(&p->refusal, too_long ? SBX_ETOOBIG : SBX_EINVAL, "e2b: command: ");
   if (!too_long) {
     sbx_err_append(&p->refusal, "the working directory ");
-    sbx_err_append_remote(&p->refusal, sbx_slice_str(p->cwd));
+    sbx_err_append_remote(&p->refusal, sbx_slice_str(p->spec.cwd != NULL ? p->spec.cwd : ""));
     sbx_err_append(&p->refusal, " cannot be entered: ");
   }
   sbx_err_append_remote(&p->refusal, reason);
@@ -235,7 +235,7 @@ static int take_stream_end(process *p, const sbx_json *root, sbx_err *err) {
       what = refusals[i];
   }
   p->end.may_have_run = p->end.may_have_run || what.ran;
-  p->end.limit_passed = what.code == SBX_ETIMEOUT && p->limit_ms > 0;
+  p->end.limit_passed = what.code == SBX_ETIMEOUT && p->spec.limit_ms > 0;
   sbx_slice reason = why_not_started(message);
   if (reason.ptr != NULL) {
     refuse_start(p, reason);
@@ -306,8 +306,8 @@ static void lose_stream(process *p, const sbx_err *err) {
     sbx_steps_finish(&p->steps, &p->cut);
     return;
   }
-  if (p->on_gap != NULL)
-    p->on_gap(p->steps.op.arg);
+  if (p->spec.on_gap != NULL)
+    p->spec.on_gap(p->steps.op.arg);
   p->attached = true;
   sbx_timer_stop(&p->timer);
   /* 0, 100, 400, 1600 ms */
@@ -317,7 +317,7 @@ static void lose_stream(process *p, const sbx_err *err) {
 
 static void take_status(process *p, const sbx_http *reply) {
   sbx_err err;
-  sbx__e2b_sandbox_error(p->steps.session, reply, "command", &err);
+  sbx__e2b_check(&err, p->steps.session, NULL, reply, "command");
   if (!p->attached) {
     p->end.may_have_run = may_have_run(reply, &err);
     sbx_steps_finish(&p->steps, &err);
@@ -344,7 +344,7 @@ static void on_stream_end(sbx_steps *steps, sbx_http *reply) {
       lose_stream(p, &reply->op.err);
     else
       sbx_steps_finish(steps, &reply->op.err);
-  } else if (reply->status != 200) {
+  } else if (reply->status < 200 || reply->status >= 300) {
     take_status(p, reply);
   } else {
     p->end.may_have_run = true;
@@ -368,38 +368,32 @@ static void on_silence(sbx_timer *timer) {
   lose_stream(p, &err);
 }
 
-static void send_request(process *p, const char *path, sbx_slice message, bool as_root,
-                         uint64_t limit_ms) {
+static void send_request(process *p, const char *path, sbx_slice message, uint64_t limit_ms) {
   sbx_buf body;
   sbx_buf_init(&body, MAX_REQUEST);
   sbx_envelope_append(&body, 0, message);
-  sbx__e2b_request request = {.http.method = "POST",
-                              .path = sbx_slice_str(path),
-                              .content_type = "application/connect+json",
-                              .http.take_body = &body,
-                              .http.timeout_ms = SBX_NO_TIMEOUT,
-                              .http.on_bytes = on_bytes,
-                              .http.consumer = p,
-                              .as_root = as_root,
-                              .rpc = true,
-                              .stream = true,
-                              .limit_ms = limit_ms};
+  sbx_envelope_deinit(&p->envelope);
+  sbx_envelope_init(&p->envelope, MAX_EVENT, on_envelope, p);
+  const sbx__e2b_request request = {.http = {.method = "POST",
+                                             .take_body = &body,
+                                             .timeout_ms = SBX_NO_TIMEOUT,
+                                             .on_bytes = on_bytes,
+                                             .consumer = p},
+                                    .path = sbx_slice_str(path),
+                                    .as_root = p->spec.as_root,
+                                    .stream = true,
+                                    .limit_ms = limit_ms};
   sbx__e2b_to_sandbox(&p->steps, &request, on_stream_end);
-  sbx_buf_deinit(&body);
+  if (!p->steps.op.finished)
+    sbx_timer_start(&p->timer, p->attached ? ATTACH_MS : SILENCE_MS);
 }
 
 /* The limit is the start's, and the service keeps it without a stream too. */
 static void attach(sbx_steps *steps) {
   process *p = process_of(steps);
-  sbx_buf message;
-  sbx_buf_init(&message, 64);
-  sbx_buf_appendf(&message, "{\"process\":{\"pid\":%lld}}", (long long)p->end.pid);
-  sbx_envelope_deinit(&p->envelope);
-  sbx_envelope_init(&p->envelope, MAX_EVENT, on_envelope, p);
-  send_request(p, "/process.Process/Connect", sbx_buf_slice(&message), p->as_root, 0);
-  sbx_buf_deinit(&message);
-  if (!steps->op.finished)
-    sbx_timer_start(&p->timer, ATTACH_MS);
+  char message[64];
+  snprintf(message, sizeof message, "{\"process\":{\"pid\":%lld}}", (long long)p->end.pid);
+  send_request(p, "/process.Process/Connect", sbx_slice_str(message), 0);
 }
 
 sbx_op *sbx__e2b_process(sbx_session *session, const sbx__e2b_process_spec *spec, sbx_op_done done,
@@ -410,19 +404,12 @@ sbx_op *sbx__e2b_process(sbx_session *session, const sbx__e2b_process_spec *spec
   p->steps.ending = on_ending;
   p->steps.let_go = let_go;
   p->steps.release = release;
-  p->limit_ms = spec->limit_ms != SBX_NO_TIMEOUT ? spec->limit_ms : 0;
-  p->as_root = spec->as_root;
-  p->on_output = spec->on_output;
-  if (spec->cwd != NULL)
-    memcpy(p->cwd, spec->cwd, sizeof p->cwd);
-  p->on_gap = spec->on_gap;
-  sbx_envelope_init(&p->envelope, MAX_EVENT, on_envelope, p);
+  p->spec = *spec;
+  if (spec->limit_ms == SBX_NO_TIMEOUT)
+    p->spec.limit_ms = 0;
   sbx_buf_init(&p->bytes, MAX_EVENT);
   sbx_timer_init(&p->timer, session->config->loop, on_silence);
-  send_request(p, "/process.Process/Start", sbx_buf_slice(spec->request), spec->as_root,
-               p->limit_ms);
-  if (!p->steps.op.finished)
-    sbx_timer_start(&p->timer, SILENCE_MS);
+  send_request(p, "/process.Process/Start", spec->request, p->spec.limit_ms);
   return &p->steps.op;
 }
 
@@ -433,4 +420,132 @@ const sbx__e2b_end *sbx__e2b_process_end(const sbx_op *op) {
 void sbx__e2b_process_leave(sbx_op *op) {
   if (!op->finished)
     fail((process *)(void *)op, NULL);
+}
+
+/* ---- the request ---------------------------------------------------------------------------- */
+
+void sbx__e2b_request_begin(sbx_json_out *out, sbx_buf *request, sbx_slice program) {
+  sbx_buf_init(request, MAX_REQUEST);
+  sbx_buf_reserve(request, program.len + LITTLE_TEXT);
+  sbx_buf_append_str(request, "{\"process\":{\"cmd\":\"/bin/sh\",\"args\":[\"-c\"");
+  *out = (sbx_json_out){.buf = request, .need_comma = true};
+  sbx_json_put_escaped(out, program);
+  sbx_json_put_string(out, sbx_slice_str("cloudsandbox"));
+}
+
+/* Without `stdin` false the service would keep a pipe open that nobody writes to. */
+void sbx__e2b_request_end(sbx_json_out *out, sbx_slice cwd) {
+  sbx_buf path;
+  sbx_buf_init(&path, MAX_REQUEST);
+  sbx__e2b_append_path(&path, cwd);
+  sbx_json_put_name(out, sbx_slice_str("cwd"));
+  sbx_json_put_string(out, sbx_buf_slice(&path));
+  sbx_buf_append_str(out->buf, "},\"stdin\":false}");
+  if (path.error != SBX_OK)
+    out->buf->error = path.error;
+  sbx_buf_deinit(&path);
+}
+
+/* ---- programs of ours ----------------------------------------------------------------------- */
+
+typedef struct program {
+  sbx_steps steps;
+  sbx_buf request;
+  sbx_buf printed;
+  uint64_t limit_ms;
+  bool gap;
+  bool kills; /* as root, and again when the connection breaks: what is dead stays so */
+  unsigned tries;
+} program;
+
+static void release_program(sbx_steps *steps) {
+  sbx_buf_deinit(&((program *)(void *)steps)->request);
+  sbx_buf_deinit(&((program *)(void *)steps)->printed);
+}
+
+static void on_printed(void *arg, sbx_stream stream, sbx_slice bytes) {
+  program *g = arg;
+  if (stream == SBX_STDOUT && sbx_buf_append_slice(&g->printed, bytes) != SBX_OK)
+    sbx__e2b_process_leave(g->steps.request);
+}
+
+static void on_gap(void *arg) {
+  ((program *)arg)->gap = true;
+}
+
+static void start_program(sbx_steps *steps);
+
+static void on_program_done(sbx_op *op, void *arg) {
+  program *g = arg;
+  const sbx__e2b_end *end = sbx__e2b_process_end(op);
+  sbx_err err = op->err;
+  g->steps.request = NULL;
+  if (g->kills && err.code == SBX_ENET && g->tries < MOST_KILLS) {
+    sbx_steps_wait(&g->steps, KILL_AGAIN_MS, start_program);
+    return;
+  }
+  if (err.code == SBX_OK && g->printed.error != SBX_OK)
+    sbx_err_set(&err, g->printed.error, NULL);
+  else if (err.code == SBX_OK && g->kills && (!end->exited || end->exit_code != 0))
+    sbx_err_set(&err, SBX_EPROVIDER, "e2b: kill: some processes of the command could not be ended");
+  else if (err.code == SBX_OK && !g->kills && g->gap)
+    sbx_err_set(&err, SBX_ENET, "e2b: a part of what a program printed was lost on the way");
+  sbx_steps_finish(&g->steps, err.code == SBX_OK ? NULL : &err);
+}
+
+static void start_program(sbx_steps *steps) {
+  program *g = (program *)(void *)steps;
+  const sbx__e2b_process_spec spec = {.request = sbx_buf_slice(&g->request),
+                                      .as_root = g->kills,
+                                      .limit_ms = g->limit_ms,
+                                      .on_output = g->kills ? NULL : on_printed,
+                                      .on_gap = on_gap};
+  sbx_op *op = sbx__e2b_process(steps->session, &spec, on_program_done, g);
+  g->tries++;
+  if (op != NULL && g->kills)
+    sbx_op_set_deadline(op, KILLER_DEADLINE_MS);
+  sbx_steps_wait_for(steps, op);
+}
+
+static sbx_op *run_program(sbx_session *session, sbx_buf *request, const program *how,
+                           sbx_op_done done, void *arg) {
+  program *g = sbx_steps_new(sizeof *g, session, session->config->loop, done, arg);
+  if (g == NULL) {
+    sbx_buf_deinit(request);
+    return NULL;
+  }
+  g->steps.release = release_program;
+  g->request = *request;
+  g->printed = how->printed;
+  g->limit_ms = how->limit_ms;
+  g->kills = how->kills;
+  if (request->error == SBX_OK)
+    start_program(&g->steps);
+  else
+    sbx_steps_finish_code(&g->steps, request->error);
+  return &g->steps.op;
+}
+
+sbx_op *sbx__e2b_line(sbx_session *session, sbx_buf *request, uint64_t limit_ms, size_t max_bytes,
+                      sbx_op_done done, void *arg) {
+  program how = {.limit_ms = limit_ms};
+  sbx_buf_init(&how.printed, max_bytes);
+  return run_program(session, request, &how, done, arg);
+}
+
+sbx_slice sbx__e2b_line_printed(const sbx_op *line) {
+  return sbx_buf_slice(&((const program *)(const void *)line)->printed);
+}
+
+sbx_op *sbx__e2b_killer(sbx_session *session, sbx_runner_program text, const char *const *words,
+                        sbx_op_done done, void *arg) {
+  sbx_json_out out;
+  sbx_buf request;
+  sbx__e2b_request_begin(&out, &request, sbx_runner_json(text));
+  for (; *words != NULL; words++)
+    sbx_json_put_string(&out, sbx_slice_str(*words));
+  sbx_json_end_array(&out);
+  sbx__e2b_request_end(&out, sbx_slice_str("/"));
+  const program how = {.limit_ms = KILLER_LIMIT_MS, .kills = true};
+  return run_program(session, &request, &how, done, arg);
 }

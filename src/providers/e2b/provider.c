@@ -1,19 +1,9 @@
 /* provider.c - the E2B provider: sandboxes made by its control plane, used through the daemon and
- * the interpreter that run in each of them.
- *
- *   config   options                 session  what is known of one sandbox
- *   wire     one request             life     alive or gone, and for how long
- *   open     create to delete        process  one process from its start event to its end
- *   files    put, get, list          command, exec        commands and the kill of their trees
- *   cell, context, code              the interpreter */
+ * the interpreter that run in each of them. */
+#include "providers/e2b/e2b.h"
+
 #include "core/alloc.h"
 #include "core/secrets.h"
-#include "providers/e2b/code.h"
-#include "providers/e2b/context.h"
-#include "providers/e2b/exec.h"
-#include "providers/e2b/files.h"
-#include "providers/e2b/life.h"
-#include "providers/e2b/open.h"
 
 /* ---- sessions ------------------------------------------------------------------------------- */
 
@@ -30,13 +20,13 @@ static sbx_session *session_new(sbx_config *config) {
 static void session_free(sbx_session *session) {
   sbx__e2b_life_deinit(session);
   sbx__e2b_contexts_free(session);
-  sbx__e2b_session_clear(session);
+  sbx__e2b_box_free(&session->box);
   sbx_free(session->runner);
   sbx_free(session);
 }
 
 static const char *session_id(const sbx_session *session) {
-  return session->open ? session->id : NULL;
+  return session->open ? session->box.id : NULL;
 }
 
 static const char *service(const sbx_config *config) {
@@ -54,8 +44,8 @@ static void hide(const sbx_config *config, const sbx_session *session, sbx_err *
   sbx_http_client_hide(config->http, err);
   if (session == NULL)
     return;
-  hide_text(session->access_token, err);
-  hide_text(session->traffic_token, err);
+  hide_text(session->box.access_token, err);
+  hide_text(session->box.traffic_token, err);
 }
 
 static bool session_owned(const sbx_session *session) {

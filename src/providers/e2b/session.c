@@ -12,23 +12,14 @@
 
 #include <string.h>
 
-enum { MAX_ID = 128, MAX_TOKEN = 4096, MAX_URL = 1024 };
+enum { MAX_TOKEN = 4096, MAX_URL = 1024 };
 
 /* What a client in debug mode uses. */
 #define DEBUG_ID "debug_sandbox_id"
 
 /* ---- the answer to a create ----------------------------------------------------------------- */
 
-typedef struct sandbox {
-  char *id;
-  char *access_token;
-  char *traffic_token;
-  char *envd_url;
-  char *code_url;
-  uint32_t envd_version;
-} sandbox;
-
-static void free_sandbox(sandbox *box) {
+void sbx__e2b_box_free(sbx__e2b_box *box) {
   sbx_free(box->id);
   sbx_free_secret(box->access_token);
   sbx_free_secret(box->traffic_token);
@@ -65,11 +56,9 @@ static uint32_t read_version(sbx_slice text) {
 
 static int read_id(char **out, const sbx_json *root, sbx_err *err) {
   sbx_slice id;
-  if (!sbx_json_string(sbx_json_get(root, "sandboxID"), &id) || !sbx__e2b_cut_id(&id) ||
-      id.len > MAX_ID)
+  if (!sbx_json_string(sbx_json_get(root, "sandboxID"), &id) || !sbx__e2b_cut_id(&id))
     return unexpected(err, "sandboxID");
-  *out = sbx_strndup(id.ptr, id.len);
-  return *out != NULL ? SBX_OK : sbx_err_set(err, SBX_ENOMEM, NULL);
+  return sbx_remote_identity_take(out, id, "e2b", err);
 }
 
 /* An absent token and null are no token. */
@@ -122,14 +111,14 @@ static int make_url(char **out, const sbx_config *config, const char *id, sbx_sl
 }
 
 /* The domain of the answer replaces the configured one. */
-static int read_urls(sandbox *box, const sbx_config *config, const sbx_json *root, sbx_err *err) {
+static int read_urls(sbx__e2b_box *box, const sbx_config *config, const sbx_json *root,
+                     sbx_err *err) {
   const sbx_json *v = sbx_json_get(root, "domain");
-  sbx_slice domain = sbx_slice_str(config->domain);
-  bool given = v != NULL && !sbx_json_is_null(v);
-  if (given && !sbx_json_string(v, &domain))
+  sbx_slice domain = {NULL, 0};
+  if (v != NULL && !sbx_json_is_null(v) && !sbx_json_string(v, &domain))
     return unexpected(err, "domain");
   if (domain.len == 0)
-    domain = sbx_slice_str(config->domain);
+    domain = sbx_slice_str(config->domain != NULL ? config->domain : SBX__E2B_DOMAIN);
   if (!sbx__e2b_is_domain(domain))
     return unexpected(err, "domain");
   int rc = make_url(&box->envd_url, config, box->id, domain, SBX__E2B_ENVD_PORT, err);
@@ -138,8 +127,8 @@ static int read_urls(sandbox *box, const sbx_config *config, const sbx_json *roo
   return rc;
 }
 
-static int read_sandbox(sandbox *box, const sbx_config *config, const sbx_json *root,
-                        sbx_err *err) {
+static int read_box(sbx__e2b_box *box, const sbx_config *config, const sbx_json *root,
+                    sbx_err *err) {
   sbx_slice version;
   int rc = read_id(&box->id, root, err);
   if (rc == SBX_OK && !sbx_json_string(sbx_json_get(root, "envdVersion"), &version))
@@ -153,57 +142,38 @@ static int read_sandbox(sandbox *box, const sbx_config *config, const sbx_json *
   return rc == SBX_OK ? read_urls(box, config, root, err) : rc;
 }
 
-static void move_into(sbx_session *session, const sandbox *box) {
-  sandbox old = {.id = session->id,
-                 .access_token = session->access_token,
-                 .traffic_token = session->traffic_token,
-                 .envd_url = session->envd_url,
-                 .code_url = session->code_url};
-  session->id = box->id;
-  session->access_token = box->access_token;
-  session->traffic_token = box->traffic_token;
-  session->envd_url = box->envd_url;
-  session->code_url = box->code_url;
-  session->envd_version = box->envd_version;
-  free_sandbox(&old);
+/* `rc` says whether the new one is complete. */
+static int take_box(sbx_session *session, sbx__e2b_box *box, int rc) {
+  sbx__e2b_box old = session->box;
+  if (rc == SBX_OK)
+    session->box = *box;
+  sbx__e2b_box_free(rc == SBX_OK ? &old : box);
+  return rc;
 }
 
 int sbx__e2b_take_sandbox(sbx_session *session, char *id, sbx_slice reply, sbx_err *err) {
-  sandbox box = {0};
+  sbx__e2b_box box = {0};
   sbx_json_doc *doc = NULL;
   sbx_err why;
   int rc = sbx_json_parse(&doc, reply, &why);
   if (rc == SBX_EPROTO)
     return sbx_err_set(err, rc, "e2b: unexpected answer: %s", why.message);
   if (rc == SBX_OK)
-    rc = read_sandbox(&box, session->config, sbx_json_root(doc), err);
+    rc = read_box(&box, session->config, sbx_json_root(doc), err);
   else
     sbx_err_copy(err, &why);
   sbx_json_free(doc, true);
   if (rc == SBX_OK && id != NULL)
     rc = sbx_remote_identity_take(&id, sbx_slice_str(box.id), "e2b", err);
-  if (rc == SBX_OK)
-    move_into(session, &box);
-  else
-    free_sandbox(&box);
-  return rc;
+  return take_box(session, &box, rc);
 }
 
 int sbx__e2b_take_debug(sbx_session *session, sbx_err *err) {
-  sandbox box = {.id = sbx_strndup(DEBUG_ID, strlen(DEBUG_ID)),
-                 .envd_version = SBX__E2B_VERSION(99, 99, 99)};
+  sbx__e2b_box box = {.id = sbx_strndup(DEBUG_ID, strlen(DEBUG_ID)),
+                      .envd_version = SBX__E2B_VERSION(99, 99, 99)};
   int rc = box.id != NULL ? read_urls(&box, session->config, NULL, err)
                           : sbx_err_set(err, SBX_ENOMEM, NULL);
-  if (rc == SBX_OK)
-    move_into(session, &box);
-  else
-    free_sandbox(&box);
-  return rc;
-}
-
-void sbx__e2b_session_clear(sbx_session *session) {
-  static const sandbox none;
-  move_into(session, &none);
+  return take_box(session, &box, rc);
 }
 
 /* ---- paths ---------------------------------------------------------------------------------- */

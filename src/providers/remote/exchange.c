@@ -30,8 +30,6 @@ void sbx_remote_exchange_send(sbx_steps *steps, sbx_http_client *client, sbx_buf
   sbx_err err;
   sbx_headers_init(&headers, MAX_HEADERS);
   http.url = sbx_buf_slice(url);
-  if (http.max_bytes == 0 && http.on_bytes == NULL)
-    http.max_bytes = SBX_REMOTE_REPLY_MAX;
   int rc = url->error;
   if (rc == SBX_OK && http.take_body != NULL)
     rc = http.take_body->error;

@@ -10,9 +10,6 @@
 
 /* ---- request -------------------------------------------------------------------------------- */
 
-/* A reply that is taken whole is at most this large, unless the request says `max_bytes`. */
-#define SBX_REMOTE_REPLY_MAX ((size_t)64 << 10)
-
 /* What stands between a request that is complete and its sending: `sign` adds the headers that
  * depend on all of it. It is called once more when the request is repeated. */
 typedef struct sbx_remote_signer {

@@ -127,12 +127,12 @@ void sbx_remote_files_watch(sbx_remote_file *file) {
 
 /* ---- put ------------------------------------------------------------------------------------ */
 
-sbx_http_part sbx_remote_files_part(const sbx_remote_file *file, const char *name) {
+sbx_http_part sbx_remote_files_part(const char *name, sbx_slice bytes) {
   return (sbx_http_part){
       .name = sbx_slice_str(name),
       .filename = sbx_slice_str("file"),
       .content_type = sbx_slice_str("application/octet-stream"),
-      .content = sbx_buf_slice(&file->bytes),
+      .content = bytes,
       .borrowed = true,
   };
 }

@@ -46,7 +46,7 @@ static inline sbx_remote_file *sbx_remote_files_of(sbx_steps *steps) {
 }
 
 /* The bytes as the part `name` of a form, borrowed. */
-sbx_http_part sbx_remote_files_part(const sbx_remote_file *file, const char *name);
+sbx_http_part sbx_remote_files_part(const char *name, sbx_slice bytes);
 /* A GET whose bytes come into `out`, up to its cap. Without URL and headers. */
 sbx_http_request sbx_remote_files_download(sbx_remote_file *file);
 

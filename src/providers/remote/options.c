@@ -19,8 +19,8 @@ static bool has_control(sbx_slice text) {
 int sbx_remote_text(char **out, const sbx_json *options, const char *name, sbx_err *err) {
   const sbx_json *v = sbx_json_get(options, name);
   sbx_slice text;
-  if (v == NULL)
-    return SBX_OK;
+  if (v == NULL || err->code != SBX_OK)
+    return err->code;
   if (!sbx_json_string(v, &text) || text.len == 0 || has_control(text))
     return sbx_err_set(err, SBX_EINVAL,
                        "%s must be a string that is not empty and has no control characters", name);
@@ -34,29 +34,27 @@ int sbx_remote_text(char **out, const sbx_json *options, const char *name, sbx_e
 
 int sbx_remote_bool(bool *out, const sbx_json *options, const char *name, sbx_err *err) {
   const sbx_json *v = sbx_json_get(options, name);
-  if (v != NULL && !sbx_json_bool(v, out))
-    return sbx_err_set(err, SBX_EINVAL, "%s must be true or false", name);
-  return SBX_OK;
+  if (v != NULL && err->code == SBX_OK && !sbx_json_bool(v, out))
+    sbx_err_set(err, SBX_EINVAL, "%s must be true or false", name);
+  return err->code;
 }
 
 int sbx_remote_int(int64_t *out, const sbx_json *options, const char *name, int64_t min,
                    int64_t max, sbx_err *err) {
   const sbx_json *v = sbx_json_get(options, name);
-  if (v != NULL && !sbx_json_int(v, min, max, out))
-    return sbx_err_set(err, SBX_EINVAL, "%s must be a whole number from %lld to %lld", name,
-                       (long long)min, (long long)max);
-  return SBX_OK;
+  if (v != NULL && err->code == SBX_OK && !sbx_json_int(v, min, max, out))
+    sbx_err_set(err, SBX_EINVAL, "%s must be a whole number from %lld to %lld", name,
+                (long long)min, (long long)max);
+  return err->code;
 }
 
 int sbx_remote_url(char **out, const sbx_json *options, const char *name, sbx_err *err) {
   sbx_url url;
   sbx_err why;
-  int rc = sbx_remote_text(out, options, name, err);
-  if (rc != SBX_OK || sbx_json_get(options, name) == NULL)
-    return rc;
+  if (sbx_remote_text(out, options, name, err) != SBX_OK || sbx_json_get(options, name) == NULL)
+    return err->code;
   sbx_slice text = sbx_slice_str(*out);
-  rc = sbx_url_parse(&url, text, &why);
-  if (rc != SBX_OK)
+  if (sbx_url_parse(&url, text, &why) != SBX_OK)
     return sbx_err_set(err, SBX_EINVAL, "%s: %s", name, why.message);
   if (url.query.len > 0 || sbx_slice_find(text, '?') != text.len)
     return sbx_err_set(err, SBX_EINVAL, "%s must not have a query", name);
@@ -68,11 +66,9 @@ int sbx_remote_url(char **out, const sbx_json *options, const char *name, sbx_er
 
 int sbx_remote_check_safe(const char *url, const char *base, const char *name, sbx_err *err) {
   sbx_url from, to;
-  if (url == NULL || sbx_url_parse(&to, sbx_slice_str(url), err) != SBX_OK ||
-      sbx_url_parse(&from, sbx_slice_str(base), err) != SBX_OK)
-    return url == NULL ? SBX_OK : SBX_EINVAL;
-  if (!sbx_url_is_weaker(&to, &from))
-    return SBX_OK;
+  if (url == NULL || err->code != SBX_OK || sbx_url_parse(&to, sbx_slice_str(url), err) != SBX_OK ||
+      sbx_url_parse(&from, sbx_slice_str(base), err) != SBX_OK || !sbx_url_is_weaker(&to, &from))
+    return err->code;
   return sbx_err_set(err, SBX_EINVAL,
                      "%s is an http: address while the API's is https: credentials would be sent "
                      "in the clear; use https: there, too",
@@ -83,7 +79,9 @@ int sbx_remote_map(const sbx_json **out, const sbx_json *options, const char *na
   const sbx_json *map = sbx_json_get(options, name);
   sbx_slice key, value;
   *out = map;
-  if (map != NULL && !sbx_json_is_object(map))
+  if (map == NULL || err->code != SBX_OK)
+    return err->code;
+  if (!sbx_json_is_object(map))
     return sbx_err_set(err, SBX_EINVAL, "%s must be an object of strings", name);
   for (const sbx_json *v = sbx_json_next(map, NULL, &key); v != NULL;
        v = sbx_json_next(map, v, &key)) {
@@ -134,21 +132,21 @@ static sbx_http_environment read_environment(const sbx_json *v) {
 int sbx_remote_http_options(sbx_http_options *http, const sbx_json *options, sbx_err *err) {
   const sbx_json *ca = sbx_json_get(options, "ca");
   http->environment = read_environment(sbx_json_get(options, "environment"));
-  if (ca != NULL && (!sbx_json_string(ca, &http->ca_pem) || http->ca_pem.len == 0))
+  if (err->code == SBX_OK && ca != NULL &&
+      (!sbx_json_string(ca, &http->ca_pem) || http->ca_pem.len == 0))
     return sbx_err_set(err, SBX_EINVAL, "ca must be one or more certificates in PEM");
-  return SBX_OK;
+  return err->code;
 }
 
 int sbx_remote_client(sbx_http_client **out, sbx_loop *loop, const sbx_json *options,
                       sbx_http_version version, sbx_err *err) {
   const sbx_json *proxy = sbx_json_get(options, "proxy");
   sbx_http_options http = {.version = version};
-  if (proxy != NULL && !sbx_json_string(proxy, &http.proxy))
+  if (err->code == SBX_OK && proxy != NULL && !sbx_json_string(proxy, &http.proxy))
     return sbx_err_set(err, SBX_EINVAL, "proxy must be a URL, or \"\" for none");
   http.no_proxy = proxy != NULL && http.proxy.len == 0;
-  int rc = sbx_remote_http_options(&http, options, err);
-  if (rc != SBX_OK)
-    return rc;
+  if (sbx_remote_http_options(&http, options, err) != SBX_OK)
+    return err->code;
   return loop != NULL ? sbx_http_client_get(out, loop, &http, err)
                       : sbx_http_client_new(out, &http, err);
 }

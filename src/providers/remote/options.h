@@ -1,7 +1,9 @@
 /* options.h - readers of options, as all providers have them that are reached over HTTP.
  *
  * Each reads one member of `options`, leaves `out` alone when it is absent, and fills `err` with
- * SBX_EINVAL, naming the member and never its value, when it is not what it should be. */
+ * SBX_EINVAL, naming the member and never its value, when it is not what it should be. When `err`
+ * has an error already, it does nothing; it returns the error's code in any case. So several are
+ * called one after the other, and `err` is looked at once. */
 #ifndef SBX_REMOTE_OPTIONS_H
 #define SBX_REMOTE_OPTIONS_H
 

@@ -61,13 +61,6 @@ void sbx_steps_send(sbx_steps *steps, sbx_http_client *client, const sbx_http_re
     sbx_steps_finish_code(steps, SBX_ENOMEM);
 }
 
-bool sbx_steps_arrived(sbx_steps *steps, const sbx_http *reply) {
-  if (reply->op.err.code == SBX_OK)
-    return true;
-  sbx_steps_finish(steps, &reply->op.err);
-  return false;
-}
-
 void sbx_steps_wait(sbx_steps *steps, uint64_t ms, sbx_steps_time on_time) {
   if (steps->op.finished)
     return;
@@ -98,14 +91,9 @@ static bool may_pass(const sbx_repeat *repeat, const sbx_repeat_rule *rule, int 
          repeat->failures < rule->most;
 }
 
-/* What the reply or the error asks for; 0: nothing. */
-static uint64_t asked_pause(const sbx_http *reply, const sbx_err *err) {
-  uint64_t ms = 0;
-  if (reply != NULL && reply->op.err.code == SBX_OK)
-    sbx_http_retry_after(reply, &ms);
-  if (ms < err->retry_after_ms)
-    ms = err->retry_after_ms;
-  /* Others were told the same moment. */
+/* What the error asks for, and a little more, since others were told the same moment. */
+static uint64_t asked_pause(const sbx_err *err) {
+  uint64_t ms = err->retry_after_ms;
   return ms < UINT32_MAX ? ms + sbx_random_upto(ms / 4) : ms;
 }
 
@@ -116,9 +104,9 @@ static bool is_in_time(const sbx_steps *steps, uint64_t pause_ms) {
 }
 
 bool sbx_steps_repeat(sbx_steps *steps, sbx_repeat *repeat, const sbx_repeat_rule *rule,
-                      const sbx_http *reply, const sbx_err *err, sbx_steps_time on_time) {
+                      const sbx_err *err, sbx_steps_time on_time) {
   uint64_t pause = sbx_repeat_pause(repeat, rule);
-  uint64_t asked = asked_pause(reply, err);
+  uint64_t asked = asked_pause(err);
   if (pause < asked)
     pause = asked;
   if (!may_pass(repeat, rule, err->code) || !is_in_time(steps, pause))
@@ -134,12 +122,12 @@ void sbx_steps_finish(sbx_steps *steps, const sbx_err *err) {
     steps->let_go(steps);
   sbx_timer_stop(&steps->pause);
   sbx_op_drop(&steps->request, SBX_ECANCELED); /* what runs beside it may have ended it */
-  sbx_op_finish(&steps->op, err);
+  sbx_op_finish(&steps->op, err != NULL && err->code != SBX_OK ? err : NULL);
 }
 
 void sbx_steps_finish_code(sbx_steps *steps, int code) {
-  sbx_err err;
+  sbx_err err = {0};
   if (code != SBX_OK)
     sbx_err_set(&err, code, NULL);
-  sbx_steps_finish(steps, code != SBX_OK ? &err : NULL);
+  sbx_steps_finish(steps, &err);
 }

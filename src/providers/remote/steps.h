@@ -33,9 +33,6 @@ void *sbx_steps_new(size_t size, sbx_session *session, sbx_loop *loop, sbx_op_do
 /* `on_reply` gets every reply, whatever its status, and every failure (reply->op.err). */
 void sbx_steps_send(sbx_steps *steps, sbx_http_client *client, const sbx_http_request *request,
                     sbx_steps_reply on_reply);
-/* First in an `on_reply` that has no use for a failed exchange: finishes with its error. False:
- * finished. */
-bool sbx_steps_arrived(sbx_steps *steps, const sbx_http *reply);
 void sbx_steps_wait(sbx_steps *steps, uint64_t ms, sbx_steps_time on_time);
 /* Waits for another operation, whose `done` must set `request` to NULL; NULL finishes with
  * SBX_ENOMEM. */
@@ -61,13 +58,12 @@ typedef struct sbx_repeat {
 } sbx_repeat;
 
 /* Waits and then calls `on_time`, when `err` may pass by the rule. No pause is shorter than the
- * error or the Retry-After of `reply` says; NULL: the error's word is enough. False: it does not
- * pass, or not before the op's deadline; there is no pause. */
+ * error says. False: it does not pass, or not before the op's deadline; there is no pause. */
 bool sbx_steps_repeat(sbx_steps *steps, sbx_repeat *repeat, const sbx_repeat_rule *rule,
-                      const sbx_http *reply, const sbx_err *err, sbx_steps_time on_time);
+                      const sbx_err *err, sbx_steps_time on_time);
 /* The next of the rule's pauses. */
 uint64_t sbx_repeat_pause(sbx_repeat *repeat, const sbx_repeat_rule *rule);
-/* `err` NULL: success. */
+/* `err` NULL, or without a code: success. */
 void sbx_steps_finish(sbx_steps *steps, const sbx_err *err);
 void sbx_steps_finish_code(sbx_steps *steps, int code);
 

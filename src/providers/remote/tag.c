@@ -46,7 +46,7 @@ static void remove_it(sbx_steps *steps);
 static void look(sbx_steps *steps);
 
 static void fail_or_repeat(removal *r, const sbx_err *err, sbx_steps_time again) {
-  if (!sbx_steps_repeat(&r->steps, &r->repeat, &sbx_repeat_delete, NULL, err, again))
+  if (!sbx_steps_repeat(&r->steps, &r->repeat, &sbx_repeat_delete, err, again))
     sbx_steps_finish(&r->steps, err);
 }
 

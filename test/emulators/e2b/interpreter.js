@@ -79,6 +79,7 @@ class Context {
     this.cwd = cwd;
     this.told = told;
     this.id = randomUUID();
+    this.name = randomUUID();
   }
 
   describe() {
@@ -148,7 +149,8 @@ class Context {
   #launch() {
     const { environment, homes } = this.sandbox;
     const [program, ...args] = KERNELS[this.language];
-    const kernel = spawn(program, args, {
+    // Jupyter's server says by them which kernel it is.
+    const kernel = spawn(program, [...args, "-f", `/root/.local/share/jupyter/runtime/kernel-${this.id}.json`], {
       cwd: this.cwd,
       env: {
         PATH: process.env.PATH,
@@ -156,6 +158,7 @@ class Context {
         USER: "user",
         LOGNAME: "user",
         PYTHONIOENCODING: "utf-8",
+        JPY_SESSION_NAME: this.name,
         E2B_SANDBOX: environment.E2B_SANDBOX,
         E2B_SANDBOX_ID: environment.E2B_SANDBOX_ID,
       },

@@ -71,18 +71,16 @@ static int configure(sbx_config *config, sbx_loop *loop, const sbx_json *options
   char *token = NULL;
   config->loop = loop;
   sbx_headers_init(&config->headers, MAX_URL);
-  int rc = sbx_remote_url(&config->url, options, "url", err);
-  if (rc == SBX_OK)
-    rc = sbx_remote_text(&token, options, "token", err);
-  if (rc == SBX_OK && (config->url == NULL || token == NULL))
-    rc = sbx_err_set(err, SBX_EINVAL, "url and token must be given");
-  if (rc == SBX_OK)
-    rc = sbx_headers_add(&config->headers, sbx_slice_str("authorization"), sbx_slice_str(token),
-                         err);
-  if (rc == SBX_OK)
-    rc = read_env(config, options, err);
+  sbx_remote_url(&config->url, options, "url", err);
+  sbx_remote_text(&token, options, "token", err);
+  if (err->code == SBX_OK && (config->url == NULL || token == NULL))
+    sbx_err_set(err, SBX_EINVAL, "url and token must be given");
+  if (err->code == SBX_OK)
+    sbx_headers_add(&config->headers, sbx_slice_str("authorization"), sbx_slice_str(token), err);
+  if (err->code == SBX_OK)
+    read_env(config, options, err);
   sbx_free_secret(token);
-  return rc == SBX_OK ? sbx_remote_client(&config->http, loop, options, SBX_HTTP_1_1, err) : rc;
+  return sbx_remote_client(&config->http, loop, options, SBX_HTTP_1_1, err);
 }
 
 static const char *service(const sbx_config *config) {
@@ -220,7 +218,7 @@ static void send_line(sbx_runner_op *op, sbx_buf *body, const sbx_runner_sending
   send_to(&op->steps,
           &(sbx_http_request){.method = "POST",
                               .take_body = body,
-                              .repeatable = how->spec == NULL,
+                              .repeatable = !how->once,
                               .timeout_ms = how->timeout_ms,
                               .max_bytes = how->max_bytes},
           on_printed);

@@ -51,9 +51,8 @@ bool sbx_runner_args_is_set_again(const sbx_exec_spec *spec, size_t i) {
 
 /* The request is JSON: what is not UTF-8 would come out as something else. */
 static bool is_text(const sbx_exec_spec *spec) {
-  bool ok = sbx_utf8_valid(spec->cwd) &&
-            (spec->kind != SBX_EXEC_SHELL || sbx_utf8_valid(spec->text)) &&
-            (spec->kind != SBX_EXEC_CODE || sbx_utf8_valid(spec->text));
+  bool ok =
+      sbx_utf8_valid(spec->cwd) && (spec->kind == SBX_EXEC_ARGV || sbx_utf8_valid(spec->text));
   for (size_t i = 0; ok && i < spec->argc; i++)
     ok = sbx_utf8_valid(spec->argv[i]);
   for (size_t i = 0; ok && i < spec->env_count; i++)

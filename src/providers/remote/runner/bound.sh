@@ -1,18 +1,16 @@
 # shellcheck shell=sh
-# program: the same as wrap.sh for wires that keep no limit.
+# For wires that keep no limit.
 #
 # $1 limit in seconds, or nothing; $2 directory, "~" is the home; $3 letters: e to end what the command leaves in the
-# background, k to keep the outputs open for it, where the wire would close them; the others as wrapping.sh has
-# them, without these
+# background, k to keep the outputs open for it, where the wire would close them; the others as wrap.sh has them,
+# without these
 #
 # Further codes: 998, the directory cannot be entered, and nothing ran; 997, the limit has passed, and nothing of the
 # command is left; 996, something may be. Behind the code may stand a number: with 137, how often the system has
 # meanwhile killed something in this container for want of memory, where it tells; with others 1, when something was
 # ended in the background.
-exec 3>&2 2>/dev/null
 _cs_limit=$1 _cs_dir=$2 _cs_how=$3 _cs_plain=1 _cs_timer='' _cs_late='' _cs_k='' _cs_before=''
 shift 3
-# include launch.sh
 # include tree.sh
 # include lives.sh
 
@@ -88,7 +86,7 @@ enter() {
   *) cd -- "$_cs_dir" || return 1 ;;
   esac
 }
-# include wrapping.sh
+# include wrap.sh
 if enter; then wrap "$@"; fi
 tell 998
 exit 126

@@ -5,9 +5,8 @@
 # no regular file.
 # include prologue.sh
 # include report.sh
-_cs_v=$(printf %s "$2" | base64 -d && echo .) || tell unstored
-_cs_v=${_cs_v%.}
-case $_cs_v in \~ | \~/*) _cs_v=$HOME${_cs_v#?} ;; esac
+# include path.sh
+path "$2"
 if [ ! -e "$_cs_v" ]; then
   # One below a file is not missing but wrong.
   _cs_d=$_cs_v

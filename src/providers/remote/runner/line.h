@@ -21,51 +21,31 @@ typedef struct sbx_runner_share {
   size_t tail;
 } sbx_runner_share;
 
-/* Where a text is. */
-typedef enum sbx_runner_source {
-  SBX_RUNNER_IN_LINE,
-  SBX_RUNNER_STORED, /* by sbx_runner_line_store() before */
-} sbx_runner_source;
+/* What may be too large for a line, and is stored in the sandbox before it then. */
+enum { SBX_RUNNER_TEXT, SBX_RUNNER_INPUT, SBX_RUNNER_VARIABLES, SBX_RUNNER_PARTS };
 
 typedef struct sbx_runner_command {
   const char *tag; /* names its folder in the sandbox */
   const sbx_exec_spec *spec;
   sbx_slice dir; /* "~" is the home; empty: where the line is run */
   sbx_runner_share share;
-  bool keep; /* what does not fit into the report stays there to be fetched */
-  bool env;  /* the line carries the variables */
-  sbx_runner_source text;
-  sbx_runner_source input;
-  sbx_runner_source variables;
-  const char (*left)[33]; /* tags of the commands whose folders may go */
-  size_t left_count;
+  bool keep;        /* what does not fit into the report stays there to be fetched */
+  const char *left; /* tags of the commands whose folders may go, each behind a blank */
+  bool stored[SBX_RUNNER_PARTS];
+  sbx_slice parts[SBX_RUNNER_PARTS]; /* of `spec`, or of `made` */
+  sbx_buf made[2];
 } sbx_runner_command;
 
-/* What the programs do stands at the top of their files. */
-void sbx_runner_line_run(const sbx_runner_line *line, const sbx_runner_command *command);
-/* Fetches output from the two offsets on, up to `most` bytes of each; waits a moment when there is
- * none, unless the command is `over`. */
-void sbx_runner_line_fetch(const sbx_runner_line *line, const char *tag, const uint64_t at[2],
-                           size_t most, bool over);
-void sbx_runner_line_ask(const sbx_runner_line *line, const char *tag, sbx_runner_share share);
-void sbx_runner_line_forget(const sbx_runner_line *line, const char *tag, const char (*left)[33],
-                            size_t left_count);
-void sbx_runner_line_stop(const sbx_runner_line *line, const char *tag);
-void sbx_runner_line_store(const sbx_runner_line *line, const char *tag, const char *name,
-                           size_t at, sbx_slice piece);
-/* The report's stdout is, of each file, its size, a blank, its path and NUL; at most `most` bytes.
- */
-void sbx_runner_line_list(const sbx_runner_line *line, const char *tag, sbx_slice dir, size_t most);
-/* The report's stdout is the file, when that has at most `most` bytes. */
-void sbx_runner_line_get(const sbx_runner_line *line, const char *tag, sbx_slice path, size_t most);
-/* Moves what was stored as "input" to where it belongs. */
-void sbx_runner_line_put(const sbx_runner_line *line, const char *tag, sbx_slice path);
+/* Fills in the parts; `env`: the line carries the variables, too. SBX_ENOMEM, SBX_ETOOBIG; to be
+ * freed in any case. */
+int sbx_runner_command_init(sbx_runner_command *command, const sbx_exec_spec *spec, bool env);
+void sbx_runner_command_deinit(sbx_runner_command *command);
 
-/* The text that the command's shell, or its interpreter, gets: words are a text of quoted ones. */
-int sbx_runner_line_words(sbx_buf *out, const sbx_exec_spec *spec);
-/* Variables as lines for sh. */
-int sbx_runner_line_variables(sbx_buf *out, const sbx_exec_spec *spec);
-/* Strict quoting for sh: the only one there is. */
-void sbx_runner_quote(sbx_buf *out, sbx_slice text);
+/* The line of a command. */
+void sbx_runner_line_run(const sbx_runner_line *line, const sbx_runner_command *command);
+/* The line of another program. What they do, and what the words mean, stands at the top of their
+ * files. `text` (a NULL pointer: none) comes in base64, then `words`, ours, each behind a blank. */
+void sbx_runner_line_ask(const sbx_runner_line *line, sbx_runner_program program, const char *tag,
+                         sbx_slice text, const char *words);
 
 #endif

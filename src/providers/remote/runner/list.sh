@@ -1,10 +1,12 @@
 # shellcheck shell=sh
 # program: the regular files below a directory.
 #
-# $1 tag, $2 directory, $3 most bytes. Of each file size, blank, path and NUL; they come as stdout. Nothing of ours
+# $1 tag, $2 directory in base64, $3 most bytes. Of each file size, blank, path and NUL; they come as stdout. Nothing of ours
 # is among them. Where find has no -printf, each size is asked for by a process of its own.
 # include prologue.sh
-[ ! "$2" ] || cd -- "$2" || tell nodir
+# include path.sh
+path "$2"
+[ ! "$_cs_v" ] || cd -- "$_cs_v" || tell nodir
 _cs_o='.cloudsandbox-????????????????????????????????*'
 files() {
   if find . -maxdepth 0 -printf x >/dev/null; then

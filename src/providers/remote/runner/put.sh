@@ -2,9 +2,8 @@
 # program: puts what store.sh has stored as "input" where it belongs, with the directories above it. $1 tag, $2
 # the path in base64. A file that is there keeps its mode and its links.
 # include prologue.sh
-_cs_v=$(printf %s "$2" | base64 -d && echo .) || tell unstored
-_cs_v=${_cs_v%.}
-case $_cs_v in \~ | \~/*) _cs_v=$HOME${_cs_v#?} ;; esac
+# include path.sh
+path "$2"
 try has input || tell unstored
 _cs_e=ran
 if [ -d "$_cs_v" ] || ! mkdir -p -- "${_cs_v%/*}/"; then

@@ -30,8 +30,8 @@ static sbx_slice next(sbx_slice *rest, char until) {
   return part;
 }
 
-static bool next_number(sbx_slice *line, uint64_t most, uint64_t *out) {
-  sbx_slice word = next(line, ' ');
+bool sbx_runner_take_number(sbx_slice *text, uint64_t most, uint64_t *out) {
+  sbx_slice word = next(text, ' ');
   uint64_t value = 0;
   if (word.len == 0 || word.len > 18)
     return false;
@@ -57,18 +57,20 @@ static bool read_end(sbx_slice word, sbx_runner_end *out) {
 }
 
 static bool read_first_line(sbx_runner_report *report, sbx_slice line) {
-  uint64_t code, gone, background;
-  if (!read_end(next(&line, ' '), &report->end) || !next_number(&line, 255, &code) ||
-      !next_number(&line, 1, &gone) || !next_number(&line, UINT64_MAX, &report->size[0]) ||
-      !next_number(&line, UINT64_MAX, &report->size[1]) ||
-      !next_number(&line, SBX_RUNNER_WAS_ENDED, &background) ||
-      !next_number(&line, UINT64_MAX, &report->lost[0]) ||
-      !next_number(&line, UINT64_MAX, &report->lost[1]))
-    return false;
-  report->exit_code = (int)code;
-  report->tree_gone = gone == 1;
-  report->background = (sbx_runner_background)background;
-  return true;
+  static const uint64_t most[] = {
+      255, 1, UINT64_MAX, UINT64_MAX, SBX_RUNNER_WAS_ENDED, UINT64_MAX, UINT64_MAX};
+  uint64_t n[sizeof most / sizeof *most] = {0};
+  bool ok = read_end(next(&line, ' '), &report->end);
+  for (size_t i = 0; i < sizeof most / sizeof *most; i++)
+    ok = ok && sbx_runner_take_number(&line, most[i], &n[i]);
+  report->exit_code = (int)n[0];
+  report->tree_gone = n[1] == 1;
+  report->background = (sbx_runner_background)n[4];
+  for (int i = 0; i < 2; i++) {
+    report->size[i] = n[2 + i];
+    report->lost[i] = n[5 + i];
+  }
+  return ok;
 }
 
 /* What stands before the first line was printed by others. */

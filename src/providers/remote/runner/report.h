@@ -34,6 +34,9 @@ typedef struct sbx_runner_report {
   sbx_buf tail[2];
 } sbx_runner_report;
 
+/* Takes a number of at most 18 digits, and the blank behind it, off the front. */
+bool sbx_runner_take_number(sbx_slice *text, uint64_t most, uint64_t *out);
+
 void sbx_runner_report_init(sbx_runner_report *report);
 void sbx_runner_report_deinit(sbx_runner_report *report);
 /* Finds the report of `tag` in what a line has printed. SBX_EPROTO when there is none, or not the

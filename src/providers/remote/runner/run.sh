@@ -1,5 +1,6 @@
 # shellcheck shell=sh
-# program: runs a command and reports how it ended.
+# Runs a command and reports how it ended: run_shell.sh and run_code.sh are the programs, which say how a command of
+# their kinds is begun.
 #
 # $1 tag
 # $2 working directory; nothing: the one that the line was given
@@ -8,8 +9,7 @@
 # $6 letters: j both outputs in one; k keep what does not fit into the report, to be fetched; e end what the
 #    command leaves in the background
 # $7 shell, python or node; $8 which shell
-# $9 the text, $10 its input, $11 variables, as lines for sh; each in base64, or "3" for what stands on that
-#    descriptor (or "0"), "@FILE" for a file that is here, "@" for what store.sh has stored, or nothing
+# $9 the text, $10 its input, $11 variables, as lines for sh; each in base64, or "@" for what was stored, or nothing
 # $12... tags of commands to forget
 #
 # The folder holds: pid of this program, and root, the command's first process; text and input; the pipes o and
@@ -25,10 +25,10 @@
 # include prologue.sh
 # include tree.sh
 # include lives.sh
-# include launch.sh
 # include report.sh
 # include forgetting.sh
 
+_cs_id=CLOUDSANDBOX_RUN=$_cs_tag
 make_folder() {
   if [ -d "$_cs_h" ]; then tell again; fi
   if [ -e "$_cs_h.stop" ]; then tell stopped 1; fi
@@ -38,15 +38,13 @@ make_folder() {
   return 1
 }
 
-# take SOURCE: prints it.
-take() {
-  case $1 in
-  3) base64 -d <&3 ;;
-  0) base64 -d ;;
-  @*) cat "${1#@}" && rm -f "${1#@}" ;;
-  *) printf %s "$1" | base64 -d ;;
+# take NAME SOURCE: prints it.
+take() (
+  case $2 in
+  @) try has "$1" && cat "$_cs_h.$1" && rm -f "$_cs_h.$1" ;;
+  *) printf %s "$2" | base64 -d ;;
   esac
-}
+)
 
 give_up() {
   rm -rf "$_cs_h"
@@ -123,7 +121,7 @@ timer() {
   esac
   echo late
   read -r _cs_v <"$_cs_h/root"
-  end_tree "CLOUDSANDBOX_RUN=$_cs_tag" "$_cs_v"
+  end_tree "$_cs_id" "$_cs_v"
   echo "gone $?"
 }
 
@@ -136,76 +134,32 @@ become() {
   # shellcheck disable=SC2086
   set -- "$1" "$2" "${_cs_v%% *}" ${_cs_v##*)}
   echo "$3:${23}" >"$_cs_h/root"
-  export "CLOUDSANDBOX_RUN=$_cs_tag"
+  export CLOUDSANDBOX_RUN="$_cs_tag"
   [ ! "$_cs_path" ] || export "PATH=$_cs_path"
   [ ! "$_cs_env" ] || eval "$_cs_env"
-  case $1$_cs_text in
-  shell) launch script "$2" 9<"$_cs_h/text" ;;
-  shell*) launch shell "$2" "$_cs_text" ;;
-  *) launch "$1" "$_cs_main" "$_cs_text" ;;
-  esac
+  start "$@"
 }
 
-# A shell that was asked for is there, or nothing runs.
-case $7$8 in
-shell/*) [ -x "$8" ] || tell noshell ;;
-shellbash) PATH=$_cs_path:/bin:/usr/bin:/usr/local/bin command -v bash >/dev/null || tell noshell ;;
-esac
+check "$8"
 case $2 in
 '') ;;
 \~ | \~/*) cd -- "$HOME${2#?}" || tell nodir ;;
 *) cd -- "$2" || tell nodir ;;
 esac
-_cs_src=$9 _cs_in=${10} _cs_env=${11}
-if [ "$_cs_src" = @ ]; then
-  try has text || tell unstored
-  _cs_src=@$_cs_h.text
-fi
-if [ "$_cs_in" = @ ]; then
-  try has input || tell unstored
-  _cs_in=@$_cs_h.input
-fi
-if [ "$_cs_env" = @ ]; then
-  try has env || tell unstored
-  _cs_env=@$_cs_h.env
-fi
 try make_folder || tell unstored
-if [ $# -gt 11 ]; then (shift 11 && forget "$@") >/dev/null & fi
-_cs_join='' _cs_keep='' _cs_text='' _cs_main=''
+_cs_join='' _cs_keep='' _cs_text='' _cs_main='' _cs_in='' _cs_env=''
 case $6 in *j*) _cs_join=1 ;; esac
 case $6 in *k*) _cs_keep=1 ;; esac
-case $7$_cs_src in
-shell3 | shell@*) { printf 'exec 9<&-; ' && take "$_cs_src"; } >"$_cs_h/text" || give_up unstored ;;
-shell*)
-  _cs_text=$(take "$_cs_src" && echo .) || give_up unstored
-  _cs_text=${_cs_text%.}
-  [ "$_cs_text" ] || _cs_text=' '
-  ;;
-*)
-  # As a file beside the others of the user, whose name nobody knows; else on standard input, unless that is
-  # for its input.
-  _cs_main=$PWD/.cloudsandbox-$1.py
-  [ "$7" = python ] || _cs_main=${_cs_main%py}js
-  if ! true >"$_cs_main"; then _cs_main=''; fi
-  take "$_cs_src" >"${_cs_main:-$_cs_h/text}" || give_up unstored
-  if [ ! "$_cs_main" ] && [ "$_cs_in" ]; then
-    _cs_text=$(cat "$_cs_h/text")
-  elif [ ! "$_cs_main" ]; then
-    _cs_in=@$_cs_h/text
-  fi
-  ;;
-esac
-exec 3<&-
-case $_cs_in in
-'') ;;
-@*) _cs_in=${_cs_in#@} ;;
-*)
-  take "$_cs_in" >"$_cs_h/input" || give_up unstored
+if [ "${10}" ]; then
   _cs_in=$_cs_h/input
-  ;;
-esac
-exec </dev/null
-if [ "$_cs_env" ]; then _cs_env=$(take "$_cs_env") || give_up unstored; fi
+  case ${10} in
+  @) (try has input && mv "$_cs_h.input" "$_cs_in") ;;
+  *) take input "${10}" >"$_cs_in" ;;
+  esac || give_up unstored
+fi
+prepare "$7" "$9" || give_up unstored
+if [ "${11}" ]; then _cs_env=$(take env "${11}") || give_up unstored; fi
+if [ $# -gt 11 ]; then (shift 11 && forget "$@") >/dev/null & fi
 
 {
   if [ "$3" != 0 ]; then timer "$3" & fi
@@ -247,7 +201,7 @@ if [ "$_cs_env" ]; then _cs_env=$(take "$_cs_env") || give_up unstored; fi
     drained)
       # Where nothing is left that could hold them, it is the readers that are slow.
       read -r _cs_root <"$_cs_h/root"
-      if [ "$_cs_slow" ] || tree_lives "CLOUDSANDBOX_RUN=$1" "$_cs_root"; then break; fi
+      if [ "$_cs_slow" ] || tree_lives "$_cs_id" "$_cs_root"; then break; fi
       _cs_slow=1
       ;;
     esac
@@ -267,11 +221,11 @@ if [ "$_cs_env" ]; then _cs_env=$(take "$_cs_env") || give_up unstored; fi
   [ ! -e "$_cs_h.stop" ] || [ $_cs_e = late ] || _cs_e=stopped
   read -r _cs_root <"$_cs_h/root"
   if [ $_cs_e != ran ]; then
-    [ $_cs_g = 1 ] || { end_tree "CLOUDSANDBOX_RUN=$1" "$_cs_root" && _cs_g=1; }
-  elif tree_lives "CLOUDSANDBOX_RUN=$1" "$_cs_root"; then
+    [ $_cs_g = 1 ] || { end_tree "$_cs_id" "$_cs_root" && _cs_g=1; }
+  elif tree_lives "$_cs_id" "$_cs_root"; then
     _cs_bg=1
   fi
-  case $_cs_e$6 in ran*e*) if end_tree "CLOUDSANDBOX_RUN=$1" "$_cs_root"; then _cs_bg=$((_cs_bg * 2)); fi ;; esac
+  case $_cs_e$6 in ran*e*) if end_tree "$_cs_id" "$_cs_root"; then _cs_bg=$((_cs_bg * 2)); fi ;; esac
   _cs_a=$(size "$_cs_h/out")
   [ ! "$_cs_ko" ] || _cs_a=$((_cs_a + _cs_ko + $(size "$_cs_h/out.a") + $(size "$_cs_h/out.b")))
   _cs_b=$(size "$_cs_h/err")
@@ -281,7 +235,7 @@ if [ "$_cs_env" ]; then _cs_env=$(take "$_cs_env") || give_up unstored; fi
   # shellcheck disable=SC2086
   report "$4" "$5" $_cs_v
   if [ -e "$_cs_h/forget" ]; then
-    rm -rf "$_cs_h" "$_cs_h.stop" "$_cs_h.text" "$_cs_h.input" "$_cs_h.env"
+    clear
   elif [ "$_cs_in" ]; then
     rm -f "$_cs_in" >/dev/null &
   fi

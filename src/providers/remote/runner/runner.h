@@ -4,7 +4,8 @@
  *   runner.h   what a provider uses
  *   exec.c     a command from its line to its report; the kill
  *   files.c    put, get and list
- *   wire.c     one line to its report; tags
+ *   store.c    what is too large for a line
+ *   wire.c     one line to its report
  *   line.c     writes lines
  *   report.c   reads reports
  *   text.c     the programs; *.sh are their sources
@@ -20,8 +21,7 @@
 
 enum {
   SBX_RUNNER_TAG = 32,
-  SBX_RUNNER_LEFT = 128,
-  SBX_RUNNER_SPARE = 4,
+  SBX_RUNNER_LEFT = 128 * (SBX_RUNNER_TAG + 1),
 };
 
 /* ---- the wire, a provider's part ------------------------------------------------------------- */
@@ -30,11 +30,12 @@ typedef struct sbx_runner_op sbx_runner_op;
 
 /* How a line is sent. */
 typedef struct sbx_runner_sending {
-  const sbx_exec_spec *spec; /* of the line that runs a command, which is sent once; else NULL */
+  const sbx_exec_spec *spec; /* of the line that runs a command; else NULL. Only for `begin` */
   const char *verb;          /* for messages */
   uint64_t limit_s;          /* after which the wire may end it, if it can; 0: never */
   uint64_t timeout_ms;       /* for the answer; SBX_NO_TIMEOUT: the operation has a deadline */
   size_t max_bytes;          /* of what it prints */
+  bool once;                 /* it runs a command, and is not sent again */
 } sbx_runner_sending;
 
 /* What came of a line. */
@@ -49,13 +50,18 @@ typedef struct sbx_runner_answer {
 typedef struct sbx_runner_wire {
   const char *provider;
   /* What stands before a line in the buffer that is sent; may be NULL. */
-  void (*begin)(sbx_session *session, sbx_buf *body);
+  void (*begin)(sbx_session *session, sbx_buf *body, const sbx_runner_sending *how);
   /* Sends it and calls sbx_runner_answered(), unless the operation ends before. `body` is used up,
-   * with the error that it may have: SBX_ENOMEM or SBX_ETOOBIG, which is answered, too. */
+   * with the error that it may have: SBX_ENOMEM or SBX_ETOOBIG, which is answered, too. The line
+   * begins at op->line_at. */
   void (*send)(sbx_runner_op *op, sbx_buf *body, const sbx_runner_sending *how);
   /* What came in place of a report, when a command's line printed something else: changes `err`
    * when it knows better, and says whether the command was started. May be NULL. */
-  bool (*explain)(sbx_session *session, sbx_slice printed, sbx_err *err);
+  bool (*explain)(sbx_slice printed, sbx_err *err);
+  /* Makes a file of the sandbox and calls sbx_runner_uploaded(); `bytes` stay until then, or until
+   * the operation ends. What is too large for a line goes this way; NULL, or where it is refused:
+   * piece by piece, in lines. */
+  void (*upload)(sbx_runner_op *op, const char *path, sbx_slice bytes);
 } sbx_runner_wire;
 
 /* A sandbox's part of it, in its session; zero-initialize, then set what is above the line. */
@@ -66,30 +72,30 @@ typedef struct sbx_runner {
   bool env;        /* lines carry the variables, since the wire does not */
   size_t max_line; /* bytes; 0: any */
   /* ---- */
-  struct {
-    /* Commands that are over for us, and whose folders are still in the sandbox: the next command's
-     * line takes them away. The oldest comes first. */
-    char tags[SBX_RUNNER_LEFT][SBX_RUNNER_TAG + 1];
-    size_t count;
-    uint64_t gone;  /* how many have been taken off the list: the number of the oldest one */
-    uint64_t asked; /* up to this number a line of its own was sent for them */
-  } left;
-  struct {
-    /* Tags of commands to come: one question to the system brings so many. */
-    char digits[SBX_RUNNER_SPARE * SBX_RUNNER_TAG + 1];
-    size_t count;
-  } spare;
+  /* Commands that are over for us, and whose folders are still in the sandbox: the next command's
+   * line takes them away. Their tags, each behind a blank; the oldest comes first. */
+  char left[SBX_RUNNER_LEFT + 1];
+  size_t left_len;
+  uint64_t left_gone;  /* how much of the list has been taken off: where its first byte stood */
+  uint64_t left_asked; /* up to here a line of its own was sent for them */
 } sbx_runner;
 
 /* First member of every operation that sends lines. */
 struct sbx_runner_op {
   sbx_steps steps;
   sbx_runner *runner;
-  const char *verb; /* of the line in flight */
-  void (*on_answer)(sbx_runner_op *op, const sbx_runner_answer *answer);
+  char tag[SBX_RUNNER_TAG + 1]; /* of the command that it is about, or its own */
+  const char *verb;             /* of the line in flight */
+  size_t line_at;
+  const sbx_runner_answer *answer; /* while its report is taken */
+  void (*on_report)(sbx_runner_op *op, sbx_runner_report *report, sbx_err *err);
+  sbx_repeat repeat;               /* of lines that may be sent again */
+  struct sbx__runner_store *store; /* what its line needs; NULL: nothing, or all is there */
 };
 
 void sbx_runner_answered(sbx_runner_op *op, const sbx_runner_answer *answer);
+/* `err` without a code: the file is there. */
+void sbx_runner_uploaded(sbx_runner_op *op, sbx_err *err);
 
 /* ---- verbs ----------------------------------------------------------------------------------- */
 

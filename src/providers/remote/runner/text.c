@@ -5,38 +5,43 @@
 
 #include "runner_programs.h"
 
-#define PROGRAMS(X)                                                                                \
-  X(SBX_RUNNER_LAUNCH, launch)                                                                     \
-  X(SBX_RUNNER_WRAP, wrap)                                                                         \
-  X(SBX_RUNNER_BOUND, bound)                                                                       \
-  X(SBX_RUNNER_KILL, kill)                                                                         \
-  X(SBX_RUNNER_RUN, run)                                                                           \
-  X(SBX_RUNNER_ASK, ask)                                                                           \
-  X(SBX_RUNNER_FETCH, fetch)                                                                       \
-  X(SBX_RUNNER_FORGET, forget)                                                                     \
-  X(SBX_RUNNER_STOP, stop)                                                                         \
-  X(SBX_RUNNER_STORE, store)                                                                       \
-  X(SBX_RUNNER_LIST, list)                                                                         \
-  X(SBX_RUNNER_GET, get)                                                                           \
-  X(SBX_RUNNER_PUT, put)                                                                           \
-  X(SBX_RUNNER_LOAD, load)                                                                         \
-  X(SBX_RUNNER_SAVE, save)                                                                         \
-  X(SBX_RUNNER_LIVE, live)
+// clang-format off
+#define TEXT(array) {(array), sizeof(array) - 1}
+#define PROGRAM(name) {TEXT(plain_##name), TEXT(json_##name), TEXT(quoted_##name)}
+// clang-format on
+
+static const struct {
+  sbx_slice plain, json, quoted;
+} programs[] = {
+    [SBX_RUNNER_WRAP_SHELL] = PROGRAM(wrap_shell),
+    [SBX_RUNNER_WRAP_CODE] = PROGRAM(wrap_code),
+    [SBX_RUNNER_BOUND_SHELL] = PROGRAM(bound_shell),
+    [SBX_RUNNER_BOUND_CODE] = PROGRAM(bound_code),
+    [SBX_RUNNER_KILL] = PROGRAM(kill),
+    [SBX_RUNNER_KERNEL] = PROGRAM(kernel),
+    [SBX_RUNNER_RUN_SHELL] = PROGRAM(run_shell),
+    [SBX_RUNNER_RUN_CODE] = PROGRAM(run_code),
+    [SBX_RUNNER_ASK] = PROGRAM(ask),
+    [SBX_RUNNER_FETCH] = PROGRAM(fetch),
+    [SBX_RUNNER_FORGET] = PROGRAM(forget),
+    [SBX_RUNNER_STOP] = PROGRAM(stop),
+    [SBX_RUNNER_STORE] = PROGRAM(store),
+    [SBX_RUNNER_LIST] = PROGRAM(list),
+    [SBX_RUNNER_GET] = PROGRAM(get),
+    [SBX_RUNNER_PUT] = PROGRAM(put),
+    [SBX_RUNNER_LOAD] = PROGRAM(load),
+    [SBX_RUNNER_SAVE] = PROGRAM(save),
+    [SBX_RUNNER_LIVE] = PROGRAM(live),
+};
 
 sbx_slice sbx_runner_text(sbx_runner_program program) {
-  static const sbx_slice texts[] = {
-#define X(number, name) [number] = {plain_##name, sizeof plain_##name - 1},
-      PROGRAMS(X)
-#undef X
-  };
-  return texts[program];
+  return programs[program].plain;
+}
+
+sbx_slice sbx_runner_json(sbx_runner_program program) {
+  return programs[program].json;
 }
 
 sbx_slice sbx_runner_quoted(sbx_runner_program program) {
-  static const sbx_slice texts[] = {
-#define X(number, name) [number] = {quoted_##name, sizeof quoted_##name - 1},
-      PROGRAMS(X)
-#undef X
-  };
-  return texts[program];
+  return programs[program].quoted;
 }

@@ -5,11 +5,14 @@
 #include "core/buf.h"
 
 typedef enum sbx_runner_program {
-  SBX_RUNNER_LAUNCH, /* no program, but the function `launch`, for wrappers of a provider's own */
-  SBX_RUNNER_WRAP,   /* runs a command, for wires that stream its outputs */
-  SBX_RUNNER_BOUND,  /* the same for wires that keep no limit */
+  SBX_RUNNER_WRAP_SHELL, /* runs a command, for wires that stream its outputs */
+  SBX_RUNNER_WRAP_CODE,
+  SBX_RUNNER_BOUND_SHELL, /* the same for wires that keep no limit */
+  SBX_RUNNER_BOUND_CODE,
   SBX_RUNNER_KILL,   /* ends a process tree; its exit code says whether nothing is left */
-  SBX_RUNNER_RUN,
+  SBX_RUNNER_KERNEL, /* the same for a kernel of Jupyter */
+  SBX_RUNNER_RUN_SHELL,
+  SBX_RUNNER_RUN_CODE,
   SBX_RUNNER_ASK,
   SBX_RUNNER_FETCH,
   SBX_RUNNER_FORGET,
@@ -26,6 +29,8 @@ typedef enum sbx_runner_program {
 /* As it is given to `sh -c`. What each takes as its arguments stands at the top of its file. Text
  * of a user is never put into it. Static, and ends in NUL. */
 sbx_slice sbx_runner_text(sbx_runner_program program);
+/* The same as it stands between the quotes of a JSON string. */
+sbx_slice sbx_runner_json(sbx_runner_program program);
 /* The same as it stands between single quotes inside a JSON string: '"exec /bin/sh -c '" + this. */
 sbx_slice sbx_runner_quoted(sbx_runner_program program);
 

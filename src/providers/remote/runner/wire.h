@@ -4,35 +4,39 @@
 
 #include "providers/remote/runner/runner.h"
 
-/* For lines that take the sandbox seconds at most. */
-#define SBX__RUNNER_REPLY_MS 60000
-#define SBX__RUNNER_LIMIT_S 30
 /* What a wire adds, and a shell's greeting. */
 #define SBX__RUNNER_ROOM ((size_t)1 << 20)
 
 /* Of lines beside a command, which has run once: it is not given up for a hitch. */
 extern const sbx_repeat_rule sbx__runner_beside;
 
-/* `size` zeroed bytes that begin with an sbx_runner_op; NULL on out of memory. */
-void *sbx__runner_op_new(size_t size, sbx_runner *runner, sbx_session *session, sbx_op_done done,
-                         void *arg);
-/* A tag for a command or a line. SBX_EPROVIDER: no random numbers. */
-int sbx__runner_take_tag(sbx_runner *runner, char tag[SBX_RUNNER_TAG + 1], sbx_err *err);
+typedef void (*sbx__runner_on_report)(sbx_runner_op *op, sbx_runner_report *report, sbx_err *err);
+
+/* `size` zeroed bytes that begin with an sbx_runner_op; NULL on out of memory. `tag` is the
+ * command's that it is about; NULL: a new one. When it has finished already, there are no random
+ * numbers; it can be gone on with all the same. */
+void *sbx__runner_op_new(size_t size, sbx_runner *runner, sbx_session *session, const char *tag,
+                         sbx_op_done done, void *arg);
 /* A line to be written: its buffer is `body`, where the wire has begun what it sends. */
-sbx_runner_line sbx__runner_begin(sbx_runner_op *op, sbx_buf *body);
+sbx_runner_line sbx__runner_begin(sbx_runner_op *op, sbx_buf *body, const sbx_runner_sending *how);
+/* `on_report` gets what the line has reported, or why it has not; it may keep the report's bytes
+ * when it leaves an initialized one in their place. */
 void sbx__runner_send(sbx_runner_op *op, sbx_buf *body, const sbx_runner_sending *how,
-                      void (*on_answer)(sbx_runner_op *op, const sbx_runner_answer *answer));
-/* The report of a line; initializes it, so that it must be freed whatever came. */
-int sbx__runner_read(sbx_runner_op *op, sbx_runner_report *report, const sbx_runner_answer *answer,
-                     const char *tag, sbx_err *err);
-/* Stores `bytes` in the sandbox piece by piece, from *at on: sends the next one and says so, or
- * there is none any more. `on_answer` gives the answer to sbx__runner_stored(), which moves *at. */
-bool sbx__runner_store(sbx_runner_op *op, const char *tag, const char *name, sbx_slice bytes,
-                       size_t *at,
-                       void (*on_answer)(sbx_runner_op *op, const sbx_runner_answer *answer));
-int sbx__runner_stored(sbx_runner_op *op, const char *tag, sbx_slice bytes, size_t *at,
-                       const sbx_runner_answer *answer, sbx_err *err);
-/* In words: there was no room for something of ours. */
-int sbx__runner_unstored(const sbx_runner *runner, sbx_err *err);
+                      sbx__runner_on_report on_report);
+
+/* A line of another program than a command's; see sbx_runner_line_ask(). */
+typedef struct sbx__runner_question {
+  sbx_runner_program program;
+  const char *verb;
+  const char *words; /* NULL: none */
+  sbx_slice text;
+  size_t max_bytes; /* of what it prints, without what a wire adds */
+  bool slow;        /* it may take minutes, else seconds */
+} sbx__runner_question;
+
+void sbx__runner_ask(sbx_runner_op *op, const sbx__runner_question *question,
+                     sbx__runner_on_report on_report);
+/* The same line once more after a pause, by the rule above; see sbx_steps_repeat(). */
+bool sbx__runner_again(sbx_runner_op *op, const sbx_err *err, sbx_steps_time on_time);
 
 #endif

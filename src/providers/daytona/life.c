@@ -1,13 +1,17 @@
-/* open.c - creates a sandbox, attaches to one, or starts one again that has stopped, and
- * waits until its toolbox answers.
+/* life.c - creates a sandbox, attaches to one, or starts one again that has stopped; deletes it;
+ * and looks whether it lives.
  *
  *   create or look up -> poll until started -> where is the toolbox? -> working directory
+ *
+ * One whose create was not answered is looked for by its name, and deleted only when it carries our
+ * tag: with a name of the user's choice it may be somebody else's.
  *
  * Invariant: from the moment a create may have left until it was refused, session->may_exist is
  * set, and close then looks for it. */
 #include "providers/daytona/daytona.h"
 
 #include "core/err.h"
+#include "providers/remote/identity.h"
 
 #include <string.h>
 
@@ -63,25 +67,8 @@ static void on_directory(sbx_steps *steps, sbx_http *reply) {
 }
 
 static void ask_directory(sbx_steps *steps) {
-  sbx_buf url;
-  sbx__daytona_tool_url(&url, steps->session, "/work-dir", sbx_slice_of(NULL, 0));
-  sbx__daytona_send(steps, "GET", &url, NULL, true, on_directory);
-}
-
-/* The last resort of servers without a proxy: through the API. */
-static void use_api_route(open_op *o) {
-  sbx_session *session = o->steps.session;
-  sbx_buf url;
-  size_t len;
-  sbx_buf_init(&url, SBX__DAYTONA_URL_MAX);
-  int rc = sbx_buf_appendf(&url, "%s/toolbox/%s/toolbox", session->config->api_url, session->id);
-  if (rc == SBX_OK) {
-    session->toolbox = sbx_buf_take(&url, &len);
-    ask_directory(&o->steps);
-  } else {
-    sbx_steps_finish_code(&o->steps, rc);
-  }
-  sbx_buf_deinit(&url);
+  sbx__daytona_to_tool(steps, "/work-dir", sbx_slice_of(NULL, 0), &sbx__daytona_question,
+                       on_directory);
 }
 
 /* Takes the toolbox's address, which the reply names in the member `name`, and goes on with it.
@@ -93,7 +80,7 @@ static bool go_to(sbx_steps *steps, const sbx_http *reply, const char *name) {
   bool named = sbx_remote_exchange_json(&doc, &sbx__daytona_api, reply, "look for the toolbox",
                                         &err) == SBX_OK &&
                sbx_json_string(sbx_json_get(sbx_json_root(doc), name), &base) && base.len > 0;
-  int rc = named ? sbx__daytona_set_toolbox(steps->session, base, &err) : SBX_OK;
+  int rc = named ? sbx__daytona_set_toolbox(steps->session, base, "", &err) : SBX_OK;
   sbx_json_free(doc, false);
   if (rc != SBX_OK)
     sbx_steps_finish(steps, &err);
@@ -102,19 +89,21 @@ static bool go_to(sbx_steps *steps, const sbx_http *reply, const char *name) {
   return named;
 }
 
+/* The last resort, of servers without a proxy, is the way through the API. */
 static void on_public_config(sbx_steps *steps, sbx_http *reply) {
-  if (!go_to(steps, reply, "proxyToolboxUrl"))
-    use_api_route(open_of(steps));
+  sbx_slice api = sbx_slice_str(steps->session->config->api_url);
+  sbx_err err;
+  if (go_to(steps, reply, "proxyToolboxUrl"))
+    return;
+  if (sbx__daytona_set_toolbox(steps->session, api, "/toolbox", &err) == SBX_OK)
+    ask_directory(steps);
+  else
+    sbx_steps_finish(steps, &err);
 }
 
 static void on_toolbox_url(sbx_steps *steps, sbx_http *reply) {
-  if (go_to(steps, reply, "url"))
-    return;
-  sbx_buf url;
-  sbx_buf_init(&url, SBX__DAYTONA_URL_MAX);
-  sbx_buf_append_str(&url, steps->session->config->api_url);
-  sbx_buf_append_str(&url, "/config");
-  sbx__daytona_send(steps, "GET", &url, NULL, true, on_public_config);
+  if (!go_to(steps, reply, "url"))
+    sbx__daytona_to_api(steps, "/config", &sbx__daytona_question, on_public_config);
 }
 
 static void find_toolbox(open_op *o) {
@@ -122,7 +111,7 @@ static void find_toolbox(open_op *o) {
   if (session->toolbox != NULL)
     ask_directory(&o->steps);
   else
-    sbx__daytona_to_api(&o->steps, "GET", session->id, "/toolbox-proxy-url", on_toolbox_url);
+    sbx__daytona_about(&o->steps, "GET", session->id, "/toolbox-proxy-url", on_toolbox_url);
 }
 
 /* ---- until it has started ------------------------------------------------------------------- */
@@ -163,7 +152,7 @@ static void fail_start(open_op *o, const sbx_json *sandbox) {
 
 static void ask_start(open_op *o) {
   o->start_asked = true;
-  sbx__daytona_to_api(&o->steps, "POST", o->steps.session->id, "/start", on_start_asked);
+  sbx__daytona_about(&o->steps, "POST", o->steps.session->id, "/start", on_start_asked);
 }
 
 /* One more look at it brought this. */
@@ -229,7 +218,7 @@ static void on_poll(sbx_steps *steps, sbx_http *reply) {
 static void poll(sbx_steps *steps) {
   const sbx_session *session = steps->session;
   const char *id = session->id != NULL ? session->id : session->config->attach;
-  sbx__daytona_to_api(steps, "GET", id, "", on_poll);
+  sbx__daytona_about(steps, "GET", id, "", on_poll);
 }
 
 static void on_start_asked(sbx_steps *steps, sbx_http *reply) {
@@ -283,7 +272,7 @@ static int name_session(sbx_session *session, sbx_err *err) {
 
 static void create(open_op *o) {
   sbx_session *session = o->steps.session;
-  sbx_buf url, json;
+  sbx_buf json;
   sbx_err err;
   if (name_session(session, &err) != SBX_OK) {
     sbx_steps_finish(&o->steps, &err);
@@ -293,15 +282,13 @@ static void create(open_op *o) {
   /* The prepared text ends inside of the labels, after the first. */
   sbx_buf_append_str(&json, session->config->create_body);
   sbx_json_out out = {&json, true};
-  sbx_json_put_name(&out, sbx_slice_str("cloudsandbox"));
-  sbx_json_put_string(&out, sbx_slice_str(session->tag));
+  sbx_json_put_text(&out, "cloudsandbox", sbx_slice_str(session->tag));
   sbx_json_end_object(&out);
-  sbx_json_put_name(&out, sbx_slice_str("name"));
-  sbx_json_put_string(&out, sbx_slice_str(session->name));
+  sbx_json_put_text(&out, "name", sbx_slice_str(session->name));
   sbx_json_end_object(&out);
   session->may_exist = true;
-  sbx__daytona_api_url(&url, session->config, NULL, "");
-  sbx__daytona_send(&o->steps, "POST", &url, &json, false, on_created);
+  sbx__daytona_to_api(&o->steps, "/sandbox",
+                      &(sbx_http_request){.method = "POST", .take_body = &json}, on_created);
 }
 
 sbx_op *sbx__daytona_open(sbx_session *session, sbx_op_done done, void *arg) {
@@ -320,4 +307,113 @@ sbx_op *sbx__daytona_open(sbx_session *session, sbx_op_done done, void *arg) {
     create(o);
   }
   return &o->steps.op;
+}
+
+/* ---- close -------------------------------------------------------------------------------- */
+
+static void find(sbx_steps *steps, sbx_steps_reply on_reply) {
+  sbx__daytona_about(steps, "GET", steps->session->name, "", on_reply);
+}
+
+static int found(sbx_session *session, const sbx_http *reply, char **id, sbx_err *err) {
+  sbx_json_doc *doc = NULL;
+  sbx_slice said = {NULL, 0};
+  int rc = sbx_remote_exchange_json(&doc, &sbx__daytona_api, reply,
+                                    "look for a sandbox whose creation was not answered", err);
+  const sbx_json *sandbox = rc == SBX_OK ? sbx_json_root(doc) : NULL;
+  if (sbx_remote_tag_is_in(sbx_json_get(sandbox, "labels"), "cloudsandbox", session->tag)) {
+    sbx_json_string(sbx_json_get(sandbox, "id"), &said);
+    rc = sbx_remote_identity_take(id, said, "daytona", err);
+  }
+  sbx_json_free(doc, true);
+  return rc == SBX_ENOTFOUND ? SBX_OK : rc;
+}
+
+static void remove_it(sbx_steps *steps, const char *id, sbx_steps_reply on_reply) {
+  sbx__daytona_about(steps, "DELETE", id, "", on_reply);
+}
+
+static int removed(const sbx_http *reply, sbx_err *err) {
+  int rc = sbx_remote_exchange_check(err, &sbx__daytona_api, reply, "delete the sandbox");
+  return rc == SBX_ENOTFOUND ? SBX_OK : rc;
+}
+
+static void gone(sbx_session *session) {
+  session->open = false;
+}
+
+static const sbx_remote_tag_verbs verbs = {
+    .look_again_ms = 1000,
+    .find = find,
+    .found = found,
+    .remove = remove_it,
+    .removed = removed,
+    .gone = gone,
+};
+
+sbx_op *sbx__daytona_close(sbx_session *session, sbx_op_done done, void *arg) {
+  return sbx_remote_tag_remove(session, session->config->loop, &verbs, session->id,
+                               session->may_exist, done, arg);
+}
+
+/* ---- probe -------------------------------------------------------------------------------- */
+
+typedef struct probe_op {
+  sbx_steps steps;
+  sbx_liveness *out;
+} probe_op;
+
+/* A sandbox that is deleted as soon as it stops is gone when it stops; another one keeps its files.
+ */
+static sbx_liveness liveness_of(const sbx_session *session, sbx__daytona_state state) {
+  switch (state) {
+  case SBX__DAYTONA_STARTED:
+    return SBX_ALIVE;
+  case SBX__DAYTONA_GONE:
+  case SBX__DAYTONA_FAILED:
+    return SBX_GONE;
+  case SBX__DAYTONA_HALTED:
+  case SBX__DAYTONA_HALTING:
+    return session->config->ephemeral ? SBX_GONE : SBX_HALTED;
+  case SBX__DAYTONA_CHANGING:
+    break;
+  }
+  return SBX_LIVENESS_UNKNOWN;
+}
+
+static void on_remains_removed(sbx_steps *steps, sbx_http *reply) {
+  (void)reply;
+  sbx_steps_finish(steps, NULL);
+}
+
+static void on_probed(sbx_steps *steps, sbx_http *reply) {
+  probe_op *probe = (probe_op *)(void *)steps;
+  const sbx_session *session = steps->session;
+  sbx_json_doc *doc = NULL;
+  sbx_err err;
+  sbx__daytona_state state = SBX__DAYTONA_GONE;
+  int rc = sbx_remote_exchange_json(&doc, &sbx__daytona_api, reply, "look at the sandbox", &err);
+  if (rc == SBX_ENOTFOUND) {
+    *probe->out = SBX_GONE;
+  } else if (rc == SBX_OK && sbx__daytona_is_named(sbx_json_root(doc), session->id)) {
+    state = sbx__daytona_state_of(sbx_json_root(doc));
+    *probe->out = liveness_of(session, state);
+  }
+  sbx_json_free(doc, true);
+  /* It is of no use any more, but still there. */
+  bool remains = *probe->out == SBX_GONE && state != SBX__DAYTONA_GONE;
+  if (remains && session->config->owned)
+    sbx__daytona_about(steps, "DELETE", session->id, "", on_remains_removed);
+  else
+    sbx_steps_finish(steps, NULL);
+}
+
+sbx_op *sbx__daytona_probe(sbx_session *session, sbx_liveness *out, sbx_op_done done, void *arg) {
+  probe_op *probe = sbx_steps_new(sizeof *probe, session, session->config->loop, done, arg);
+  if (probe == NULL)
+    return NULL;
+  probe->out = out;
+  *out = SBX_LIVENESS_UNKNOWN;
+  sbx__daytona_about(&probe->steps, "GET", session->id, "", on_probed);
+  return &probe->steps.op;
 }
