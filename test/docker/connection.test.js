@@ -161,7 +161,10 @@ describe("no engine: three sentences, each with the next step", () => {
   });
 
   test("what answers is no engine", async (t) => {
-    const server = createServer((socket) => socket.resume().end("HTTP/1.1 200 OK\r\ncontent-length: 2\r\n\r\nhi")).listen(0, "127.0.0.1");
+    const server = createServer((socket) => {
+      // Its client keeps the connection, and this process must not wait for it.
+      socket.once("data", () => socket.end("HTTP/1.1 200 OK\r\ncontent-length: 2\r\n\r\nhi", () => socket.unref()));
+    }).listen(0, "127.0.0.1");
     await new Promise((resolve) => server.once("listening", resolve));
     t.after(() => server.close());
     await wrong(`tcp://127.0.0.1:${server.address().port}`, "ERR_SANDBOX_PROTOCOL", /is no container engine/);
