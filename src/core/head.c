@@ -17,13 +17,18 @@ void sbx_head_deinit(sbx_head *head) {
 }
 
 /* "HTTP/1.1 200 OK", the reason left out or not. */
+static bool is_status_line(sbx_slice line) {
+  return line.len >= 12 && sbx_slice_starts_with(line, sbx_slice_str("HTTP/1.")) &&
+         sbx_is_digit(line.ptr[7]) && line.ptr[8] == ' ' && line.ptr[9] >= '1' &&
+         line.ptr[9] <= '9' && sbx_is_digit(line.ptr[10]) && sbx_is_digit(line.ptr[11]) &&
+         (line.len == 12 || line.ptr[12] == ' ');
+}
+
 static int take_status(sbx_head *head, sbx_slice line, sbx_err *err) {
-  const char *at = line.ptr + 9;
-  if (line.len < 12 || !sbx_slice_starts_with(line, sbx_slice_str("HTTP/1.")) ||
-      !sbx_is_digit(line.ptr[7]) || line.ptr[8] != ' ' || at[0] < '1' || at[0] > '9' ||
-      !sbx_is_digit(at[1]) || !sbx_is_digit(at[2]) || (line.len > 12 && at[3] != ' '))
+  if (!is_status_line(line))
     return sbx_err_set(err, SBX_EPROTO, "the answer is not proper HTTP");
-  head->status = (at[0] - '0') * 100 + (at[1] - '0') * 10 + (at[2] - '0');
+  for (size_t i = 9; i < 12; i++)
+    head->status = head->status * 10 + (line.ptr[i] - '0');
   return SBX_OK;
 }
 

@@ -123,6 +123,7 @@ static void test_a_head_at_every_split(void **state) {
 
 static void test_heads_that_are_wrong(void **state) {
   static const sbx_slice cases[] = {
+      BYTES("\nHTTP/1.1 200 OK\n\n"),
       BYTES("HTTP/2 200\r\n\r\n"),
       BYTES("HTTP/1.1 20\r\n\r\n"),
       BYTES("HTTP/1.1 2000 OK\r\n\r\n"),

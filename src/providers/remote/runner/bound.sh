@@ -10,7 +10,6 @@
 # meanwhile killed something in this container for want of memory, where it tells; with others 1, when something was
 # ended in the background.
 _cs_limit=$1 _cs_dir=$2 _cs_how=$3 _cs_plain=1 _cs_timer='' _cs_late='' _cs_k='' _cs_before=''
-shift 3
 # include tree.sh
 # include lives.sh
 
@@ -87,6 +86,9 @@ enter() {
   esac
 }
 # include wrap.sh
-if enter; then wrap "$@"; fi
-tell 998
-exit 126
+bound() {
+  shift 3
+  if enter; then wrap "$@"; fi
+  tell 998
+  exit 126
+}

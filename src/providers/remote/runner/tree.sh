@@ -70,9 +70,13 @@ quick() {
 pass() {
   _cs_here=' ' _cs_new=
   [ ! "$_cs_quick" ] || quick
-  for _cs_f in ${_cs_all:-/proc/[0-9]*}; do
+  _cs_least=$1
+  # Not as the default of an expansion: there zsh takes 0-9 for three characters.
+  # shellcheck disable=SC2086
+  if [ "$_cs_all" ]; then set -- $_cs_all; else set -- /proc/[0-9]*; fi
+  for _cs_f; do
     _cs_p=${_cs_f#/proc/} _cs_p=${_cs_p%/*}
-    [ "$_cs_p" -ge "$1" ] || continue
+    [ "$_cs_p" -ge "$_cs_least" ] || continue
     case $_cs_spare in *" $_cs_p "*) continue ;; esac
     look || continue
     case $_cs_tree in
@@ -85,7 +89,7 @@ pass() {
     esac
     _cs_here="$_cs_here$_cs_w "
   done
-  [ "$1" -gt 0 ] || _cs_tree=$_cs_here
+  [ "$_cs_least" -gt 0 ] || _cs_tree=$_cs_here
 }
 
 # find_root: the same for the first process. Its number is that of its session, as long as anything is left in that.

@@ -8,5 +8,7 @@ over() { tell "$1"; }
 
 # One more process than is needed: a service that keeps the limit itself kills the first one, with which the trace to a
 # command that has cleared its environment would be lost.
-(wrap "$@")
-exit "$?"
+unbound() {
+  (wrap "$@")
+  exit "$?"
+}
