@@ -24,7 +24,7 @@ import {
   reading,
   shownAs,
 } from "./options.js";
-import { forTools, graceOf, signalIn, signalOf, unlessAborted } from "./sandbox.js";
+import { LANGUAGES, forTools, graceOf, signalIn, signalOf, unlessAborted } from "./sandbox.js";
 import { checkSandbox } from "./toolkit.js";
 import { AGENT_PREFIX } from "./tools.js";
 
@@ -40,6 +40,9 @@ const SNAPSHOT_OPTIONS = ["signal", "exclude"];
 const EXCLUDE = 'an array of names or paths to leave out, such as ["node_modules", "*.pyc", "build/out"]';
 const MANIFEST_OPTIONS = ["files", "gitClones", "env"];
 const MANIFEST_ONLY = { names: MANIFEST_OPTIONS, words: "it goes into `workspace`, as in workspace: { files: [...] }" };
+
+/** What the tools say of a local workspace; in their hands its default language is theirs. */
+const LOCAL_FACTS = Object.freeze({ languages: LANGUAGES, keepsVariables: false });
 
 /**
  * Whether a value is an agent itself, and no Proxy of one.
@@ -99,7 +102,7 @@ export class SandboxAgent {
     const { providerId, make } = workspaceMaker(/** @type {any} */ (given));
     this.#providerId = providerId;
     this.#isLocal = given.backend === "unix-local";
-    this.#forTools = this.#isLocal ? { keepsVariables: false } : reading("`remote`", () => given.remote[forTools]);
+    this.#forTools = this.#isLocal ? LOCAL_FACTS : reading("`remote`", () => given.remote[forTools]);
     this.#makeWorkspace = make;
     this.#manifest = checkManifest(given.workspace);
     if (given.backend === "remote" && this.#manifest.gitClones.length > 0) {

@@ -71,7 +71,8 @@ export const forTools = Symbol("forTools");
 /** Key of what changes the life of a sandbox; a subclass makes it public where its provider can. */
 export const control = Symbol("control");
 
-const LANGUAGES = Object.freeze(/** @type {const} */ (["python", "node", "shell"]));
+/** Languages of run(), the default first. */
+export const LANGUAGES = Object.freeze(/** @type {const} */ (["python", "node", "shell"]));
 const CODE_LANGUAGES = /** @type {const} */ (["python", "node"]);
 const TRUNCATE = /** @type {const} */ (["head", "middle"]);
 const BACKGROUND = /** @type {const} */ (["keep", "end"]);
@@ -187,7 +188,7 @@ export class NativeSandbox {
   }
 
   /**
-   * What the provider can do.
+   * What this sandbox can do, by its provider and its options.
    *
    * @returns {SandboxCapabilities}
    */
@@ -294,9 +295,12 @@ export class NativeSandbox {
     return this.#call(site, signal, (id) => this.#handle.write(id, path, bytes));
   }
 
-  /** `shell`: the one that was chosen for this sandbox. */
+  /**
+   * What the tools say of this sandbox. `shell`: the one that was chosen for it; `languages`: what run()
+   * takes, the default first.
+   */
   get [forTools]() {
-    return { shell: this.#shell, keepsVariables: this.capabilities.contexts };
+    return { shell: this.#shell, languages: this.#languages, keepsVariables: this.capabilities.contexts };
   }
 
   /**

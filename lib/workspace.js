@@ -2,7 +2,7 @@
 // seeded from the manifest before the first call, and again before the next call after a loss.
 //
 // Invariant: no call runs in a workspace that is not seeded; who waits for seeding shares one attempt.
-import { PathSecurityError, SandboxError, detailsOf, lazily, pathTraversal } from "./errors.js";
+import { PathSecurityError, SandboxError, detailsOf, lazily, pathTraversal, reword } from "./errors.js";
 import { LocalSandbox } from "./local.js";
 import { checkNames, checkSignal, checkString, invalid, reading } from "./options.js";
 import { EXEC_OPTIONS, execWithin, signalIn, unlessAborted, watch } from "./sandbox.js";
@@ -37,6 +37,10 @@ const EXEC_ONLY = {
   names: EXEC_OPTIONS,
   words: "exec() of a LocalSandbox takes it, and SandboxAgent has no exec()",
 };
+
+/** What the core says of the call after a loss; and what is so where a workspace is set up again first. */
+const EMPTY_SANDBOX = "the next call starts a new, empty sandbox";
+const SEEDED_SANDBOX = "the next call starts a new one and sets up the workspace in it as at its start";
 
 /** Few agents clone: each module costs every import of the package its share. */
 const repositories = lazily("repository.js", () => import("./repository.js"));
@@ -82,7 +86,10 @@ class Workspace {
     try {
       return await call();
     } catch (error) {
-      if (detailsOf(error)?.code === "ERR_SANDBOX_LOST") this.#forget(seeding);
+      if (detailsOf(error)?.code === "ERR_SANDBOX_LOST") {
+        this.#forget(seeding);
+        if (error instanceof SandboxError) reword(error, EMPTY_SANDBOX, SEEDED_SANDBOX);
+      }
       throw error;
     }
   }

@@ -284,7 +284,7 @@ export interface ExecResult<Data extends string | Uint8Array = string> {
   error?: { name: string; value: string; traceback: string };
 }
 
-/** What a provider can do. */
+/** What a sandbox can do, by its provider and its options. */
 export interface SandboxCapabilities {
   readonly separateStreams: boolean;
   /** Merged output keeps the order in which it was written. */
@@ -296,7 +296,7 @@ export interface SandboxCapabilities {
   readonly list: boolean;
   /** Commands run on this machine. */
   readonly local: boolean;
-  /** Code can run in an interpreter that keeps its state. */
+  /** Code runs in an interpreter that keeps its state; `context` chooses one. */
   readonly contexts: boolean;
   /** The sandbox's lifetime can be set. */
   readonly lifetime: boolean;

@@ -83,6 +83,11 @@ int sbx_provider_configure(sbx_config **out, const sbx_provider *provider, sbx_l
   return rc;
 }
 
+uint32_t sbx_provider_caps(const sbx_provider *provider, const sbx_config *config) {
+  uint32_t lacking = provider->lacks != NULL ? provider->lacks(config) : 0;
+  return provider->caps & ~lacking;
+}
+
 int sbx_listing_add(sbx_listing *listing, char *path, uint64_t size, sbx_err *err) {
   sbx_entry *entries =
       path != NULL ? sbx_grow(listing->entries, listing->count, sizeof *entries) : NULL;

@@ -221,6 +221,7 @@ describe("loss", { concurrency: 4 }, () => {
     const error = await rejection(agent.shell("cat seed"));
     assert.equal(error.code, "ERR_SANDBOX_LOST");
     assert.ok(error.message.includes(folder), error.message);
+    assert.match(error.message, /next call starts a new one and sets up the workspace/);
     const results = await Promise.all([agent.shell("cat seed r/file; ls"), agent.readFile("seed")]);
     assert.deepEqual(results, [{ output: "seeded\ncloned\nr\nseed\n", exitCode: 0 }, "seeded\n"]);
     const again = await folderOf(agent);

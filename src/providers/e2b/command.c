@@ -187,10 +187,6 @@ static bool is_text(const sbx_exec_spec *spec) {
 }
 
 static int check(const sbx_exec_spec *spec, sbx_err *err) {
-  if (spec->context.len > 0)
-    return sbx_err_set(err, SBX_EUNSUPPORTED,
-                       "this sandbox has no interpreter, so there are no contexts; use a template "
-                       "whose name begins with \"code-interpreter\", or say interpreter: true");
   if (!is_text(spec))
     return sbx_err_set(err, SBX_EINVAL,
                        "a command, its arguments, its directory and its variables must be UTF-8; "
