@@ -68,11 +68,14 @@ quick() {
 # pass LEAST: looks once at all processes with a number from LEAST on, adds those that belong to the tree,
 # and stops them when _cs_stop says so; _cs_new says whether there was one. A look at all takes out what has ended.
 pass() {
-  _cs_here=' ' _cs_new=
+  _cs_here=' ' _cs_new='' _cs_least=$1
   [ ! "$_cs_quick" ] || quick
-  for _cs_f in ${_cs_all:-/proc/[0-9]*}; do
+  # Not as ${_cs_all:-PATTERN}, which zsh does not expand.
+  # shellcheck disable=SC2086
+  if [ "$_cs_all" ]; then set -- $_cs_all; else set -- /proc/[0-9]*; fi
+  for _cs_f in "$@"; do
     _cs_p=${_cs_f#/proc/} _cs_p=${_cs_p%/*}
-    [ "$_cs_p" -ge "$1" ] || continue
+    [ "$_cs_p" -ge "$_cs_least" ] || continue
     look || continue
     case $_cs_tree in
     *" $_cs_w "*) ;;
@@ -84,7 +87,7 @@ pass() {
     esac
     _cs_here="$_cs_here$_cs_w "
   done
-  [ "$1" -gt 0 ] || _cs_tree=$_cs_here
+  [ "$_cs_least" -gt 0 ] || _cs_tree=$_cs_here
 }
 
 # find_root: the same for the first process. Its number is that of its session, as long as anything is left in that.
