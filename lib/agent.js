@@ -21,6 +21,7 @@ import {
   detached,
   inspectKey,
   invalid,
+  kindOf,
   reading,
   shownAs,
 } from "./options.js";
@@ -197,7 +198,7 @@ export class SandboxAgent {
         retryable: true,
       });
     }
-    const manifest = checkSnapshot(snapshot, this.#isLocal);
+    const manifest = checkSnapshot(snapshot, this.#isLocal, this.#manifest.env);
     this.#resuming = this.#replace(manifest);
     try {
       await this.#resuming;
@@ -432,13 +433,17 @@ function checkManifest(manifest, name = "workspace") {
  *
  * @param {any} snapshot
  * @param {boolean} isLocal
+ * @param {Record<string, string>} ownEnv what counts when the snapshot names no variables
  * @returns {Manifest}
  */
-function checkSnapshot(snapshot, isLocal) {
+function checkSnapshot(snapshot, isLocal, ownEnv) {
   const where = "SandboxAgent.resume";
   if (typeof snapshot === "string") throw invalid(`${where}: a snapshot is an object, not its JSON text: JSON.parse() it first`);
   if (reading(where, () => typeof snapshot?.then === "function")) throw invalid(`${where}: a snapshot, not a promise of one: await agent.snapshot() first`);
-  const { takenAt = 0, files, env } = checkNames(snapshot ?? null, ["takenAt", "files", "env"], where);
+  if (kindOf(snapshot) !== "an object") {
+    throw invalid(`${where}: the snapshot must be an object, what agent.snapshot() gave, not ${kindOf(snapshot)}`);
+  }
+  const { takenAt = 0, files, env = ownEnv } = checkNames(snapshot, ["takenAt", "files", "env"], where);
   checkNumber(takenAt, "snapshot.takenAt", -8.64e15, 8.64e15);
   if (files === undefined) throw invalid(`${where}: the snapshot has no \`files\`; give what agent.snapshot() gave`);
   const manifest = checkManifest({ files, env }, "snapshot");

@@ -9,7 +9,7 @@ import {
   DEFAULT_OUTPUT_BYTES, MAX_EXEC_TIMEOUT_SECONDS, MAX_OUTPUT_BYTES, asyncDispose, bytesOf, checkBase64, checkBoolean,
   checkContents, checkEncoding, checkEnv, checkFunction, checkInteger, checkItems, checkMaxOutputBytes, checkNames, checkNumber,
   checkSignal, checkString, checkTimeoutSeconds, checkWord, detached, inspectKey, invalid, kindOf, meantWord, reading,
-  shownAs,
+  shownAs, shownWord,
 } from "./options.js";
 
 const { AsyncResource } = process.getBuiltinModule("node:async_hooks");
@@ -58,6 +58,9 @@ const EXEC_BOUNDS = Object.freeze({
   endless: true,
   outputBytes: MAX_OUTPUT_BYTES,
 });
+
+/** That of run() and shell(), and where a longer one is possible. */
+const PORT_LIMIT = Object.freeze({ more: `; exec() takes up to ${MAX_EXEC_TIMEOUT_SECONDS}, or Infinity for no limit` });
 
 /** Key of exec() with bounds of the caller's choice: SandboxAgent's contract has wider ones. */
 export const execWithin = Symbol("execWithin");
@@ -436,7 +439,7 @@ export class NativeSandbox {
       context,
       mergeStreams: true,
       maxOutputBytes: this.#maxOutputBytes,
-      timeoutMs: timeoutSeconds === undefined ? undefined : checkTimeoutSeconds(timeoutSeconds, "timeoutSeconds"),
+      timeoutMs: timeoutSeconds === undefined ? undefined : checkTimeoutSeconds(timeoutSeconds, "timeoutSeconds", PORT_LIMIT),
       env: env === undefined ? undefined : checkEnv(env),
     };
     const { outcome, exitCode, output = NOTHING, outputLost } = await this.#call(site, signal, (id) => this.#handle.exec(id, spec));
@@ -541,7 +544,7 @@ export function graceOf(options) {
 function checkShell(shell) {
   const text = checkString(shell, "shell");
   if (text === "bash" || text === "sh" || (text.startsWith("/") && !text.includes("\0"))) return text;
-  throw invalid('`shell` must be "bash", "sh" or an absolute path such as "/bin/zsh"');
+  throw invalid(`\`shell\` must be "bash", "sh" or an absolute path such as "/bin/zsh", not ${shownWord(text)}`);
 }
 
 /**

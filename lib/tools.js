@@ -332,10 +332,11 @@ function withAdvice(cause) {
  */
 function explained(name, effect, cause) {
   const known = detailsOf(cause);
-  // The advice says again what such an ending says.
+  // The advice says again what these say.
   const text = wordsOf(cause)
     .trim()
-    .replace(/; nothing was \w+\.?$/, "");
+    .replace(/; (nothing was \w+|the command did not run)\.?$/, "")
+    .replace("; the command may have run and was not sent again: look at its effects before a repeat", "");
   const what = text.slice(0, MAX_REASON) + (/[.!?]$/.test(text) ? "" : ".");
   const message = `${name} failed: ${what} ${advice(effect, known)}`;
   const Kind = cause instanceof PathSecurityError ? PathSecurityError : SandboxError;

@@ -4,7 +4,7 @@
 // Invariant: no call runs in a workspace that is not seeded; who waits for seeding shares one attempt.
 import { PathSecurityError, SandboxError, detailsOf, lazily, pathTraversal, reword } from "./errors.js";
 import { LocalSandbox } from "./local.js";
-import { checkNames, checkSignal, checkString, invalid, reading } from "./options.js";
+import { checkNames, checkSignal, checkString, checkWord, invalid, reading } from "./options.js";
 import { EXEC_OPTIONS, execWithin, signalIn, unlessAborted, watch } from "./sandbox.js";
 
 const { constants } = process.getBuiltinModule("node:buffer");
@@ -24,12 +24,16 @@ const path = process.getBuiltinModule("node:path");
  */
 
 const SNAPSHOT_FILES = 1000;
-/** What is gone through to find them when some are left out. */
+/** What is gone through to find them, or to say how many there are. */
 const SNAPSHOT_LISTED = 200_000;
 const SNAPSHOT_BYTES = 16 * 1024 * 1024;
 const CLONE_SECONDS = 30;
+/** Exit code when the program is not there. */
+const MISSING_PROGRAM = 127;
 /** Bounds of a call; the first is what a 32-bit timer of milliseconds can count. */
 const BOUNDS = { timeoutSeconds: 2147483, endless: false, outputBytes: Number.MAX_SAFE_INTEGER };
+/** What run() takes, the default first: the contract's, not the port's. */
+const LANGUAGES = ["node", "python", "shell"];
 const RUN_OPTIONS = ["language", "timeoutSeconds", "env", "signal"];
 // eslint-disable-next-line no-control-regex
 const CONTROL = /[\0-\x1f\x7f]/;
@@ -145,13 +149,10 @@ export class LocalWorkspace extends Workspace {
   /** @param {string} code @param {SandboxRunOptions} [options] */
   async run(code, options) {
     const given = checkNames(options, RUN_OPTIONS, "run", EXEC_ONLY);
-    const { language = "node" } = given;
+    const { language = LANGUAGES[0] } = given;
     checkString(code, "code");
-    if (language === "shell") return this.#runSpec({ command: code }, given);
-    if (language === "node" || language === "python") return this.#runSpec({ code, language }, given);
-    throw new SandboxError('Unsupported `language`: it must be one of "node", "python", "shell"', {
-      code: "ERR_SANDBOX_UNSUPPORTED",
-    });
+    checkWord(language, LANGUAGES, "language");
+    return this.#runSpec(language === "shell" ? { command: code } : { code, language }, given);
   }
 
   /** @param {string} command @param {SandboxRunOptions} [options] */
@@ -227,18 +228,16 @@ export class LocalWorkspace extends Workspace {
 
   /** @param {string[]} exclude @param {AbortSignal} [signal] */
   async #listForSnapshot(exclude, signal) {
-    try {
-      const maxEntries = exclude.length > 0 ? SNAPSHOT_LISTED : SNAPSHOT_FILES;
-      const all = await this.#open().listFiles({ maxEntries, signal });
-      const isExcluded = excluder(exclude);
-      const entries = all.filter((entry) => !isExcluded(entry.path));
-      if (entries.length > SNAPSHOT_FILES) throw snapshotTooLarge();
-      const total = entries.reduce((sum, entry) => sum + entry.size, 0);
-      if (total > SNAPSHOT_BYTES) throw snapshotTooLarge();
-      return entries.sort((a, b) => (a.path < b.path ? -1 : 1));
-    } catch (error) {
-      throw /** @type {any} */ (error)?.code === "ERR_SANDBOX_TOO_LARGE" ? snapshotTooLarge() : error;
-    }
+    const all = await this.#open()
+      .listFiles({ maxEntries: SNAPSHOT_LISTED, signal })
+      .catch((error) => {
+        throw error.code === "ERR_SANDBOX_TOO_LARGE" ? snapshotTooLarge() : error;
+      });
+    const isExcluded = excluder(exclude);
+    const entries = all.filter((entry) => !isExcluded(entry.path));
+    const total = entries.reduce((sum, entry) => sum + entry.size, 0);
+    if (entries.length > SNAPSHOT_FILES || total > SNAPSHOT_BYTES) throw snapshotTooLarge(entries);
+    return entries.sort((a, b) => (a.path < b.path ? -1 : 1));
   }
 
   /**
@@ -353,6 +352,10 @@ export class LocalWorkspace extends Workspace {
     });
     this.#open();
     if (result.status === "exited" && result.exitCode === 0) return;
+    if (result.exitCode === MISSING_PROGRAM) {
+      const text = `git ${what} failed: there is no program git on the PATH; install git, or leave out \`gitClones\``;
+      throw new SandboxError(text, { code: "ERR_SANDBOX_UNSUPPORTED", provider: "unix-local" });
+    }
     const late = result.status === "timedOut";
     const how = late
       ? `took longer than ${CLONE_SECONDS} seconds`
@@ -516,10 +519,25 @@ function asExpression(pattern) {
     .join("[^/]*");
 }
 
-function snapshotTooLarge() {
+/**
+ * @param {{ path: string, size: number }[]} [entries] what it would hold, where that is known
+ */
+function snapshotTooLarge(entries = []) {
+  const total = entries.reduce((sum, entry) => sum + entry.size, 0);
+  const largest = entries.reduce((most, entry) => (entry.size > most.size ? entry : most), { path: "", size: 0 });
+  const name = JSON.stringify(largest.path.slice(0, 200));
+  const found =
+    entries.length > 0
+      ? `, and here are ${entries.length} files and ${inMiB(total)}, of which ${name} has ${inMiB(largest.size)}`
+      : "";
   return new SandboxError(
-    "a snapshot holds at most 1000 files and 16 MiB; leave out what can be made again, as in " +
+    `a snapshot holds at most 1000 files and 16 MiB${found}; leave out what can be made again, as in ` +
       'snapshot({ exclude: ["node_modules", ".venv", "__pycache__"] }), or remove what need not be kept first',
     { code: "ERR_SANDBOX_TOO_LARGE" },
   );
+}
+
+/** @param {number} bytes */
+function inMiB(bytes) {
+  return `${(bytes / 2 ** 20).toFixed(1)} MiB`;
 }

@@ -2,8 +2,11 @@
 import assert from "node:assert/strict";
 import { describe, test } from "node:test";
 
+import { SandboxToolkit } from "cloudsandbox";
+
 import { proxyReplies } from "../emulators/e2b/index.js";
 import { replies } from "../emulators/engine.js";
+import { toolsByRole } from "../support/host.js";
 import { HANG_MS, event, eventually, rejection } from "../support/wait.js";
 import { open, withoutVariables } from "./support.js";
 
@@ -330,7 +333,12 @@ describe("faults", { concurrency: 8 }, () => {
 
   test("a template without an interpreter: the error says what to do", async (t) => {
     const { make } = await open(t, { dialDelaysMs: [] });
-    assert.match((await rejection(make({ interpreter: true }).run("1"))).message, /no interpreter.*interpreter: false/);
+    const error = await rejection(make({ interpreter: true }).run("1"));
+    assert.match(error.message, /no interpreter.*interpreter: false/);
+    // The same answer comes when the connection broke before the reply: nobody knows.
+    assert.equal(error.mayHaveRun, true);
+    const { run } = toolsByRole(new SandboxToolkit(make({ interpreter: true })));
+    assert.equal((await rejection(run.execute({ code: "1" }))).message.match(/may have run/g).length, 1, "said once");
   });
 
   test("lines that are not known, and numbers that are none", async (t) => {
