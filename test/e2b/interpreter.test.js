@@ -331,6 +331,17 @@ describe("faults", { concurrency: 8 }, () => {
     });
   }
 
+  test("C167 the run tool says that variables stay, and they do; of the last line's value it returns nothing", async (t) => {
+    const { make } = await open(t);
+    const sandbox = make({ template: "code-interpreter-v1" });
+    const { run } = toolsByRole(new SandboxToolkit(sandbox));
+    assert.equal(sandbox.capabilities.contexts, true);
+    assert.match(run.description, /Variables and files stay.*use print\(\)/);
+    const results = [];
+    for (const code of ["kept = 7\nkept", "print(kept)"]) results.push(JSON.parse(await run.execute({ code })));
+    assert.deepEqual(results, [{ output: "", exitCode: 0 }, { output: "7\n", exitCode: 0 }]);
+  });
+
   test("a template without an interpreter: the error says what to do", async (t) => {
     const { make } = await open(t, { dialDelaysMs: [] });
     const error = await rejection(make({ interpreter: true }).run("1"));
