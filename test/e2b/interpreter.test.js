@@ -207,7 +207,8 @@ describe("contexts", { concurrency: 4 }, () => {
   });
 });
 
-describe("limits", { concurrency: 4 }, () => {
+// One after the other: their code takes all the time that a processor has.
+describe("limits", { concurrency: 1 }, () => {
   for (const [name, context] of [["the default context", undefined], ["a context of one's own", "a"]]) {
     test(`${name}: the code is stopped by a restart, and the next run works`, async (t) => {
       const { engine, make } = await open(t);
