@@ -14,7 +14,6 @@
 #include "core/err.h"
 
 #include <stdio.h>
-#include <stdlib.h>
 
 enum {
   MAX_ARGUMENT = 100 * 1024,     /* the kernel refuses one of 128 KiB */
@@ -53,7 +52,9 @@ static void take(sbx__e2b_trailer *t, char c) {
   t->held[t->held_len++] = c;
   if (c != '\n')
     return;
-  t->exit_code = atoi(t->held + DIGITS_AT);
+  t->exit_code = 0;
+  for (size_t i = DIGITS_AT; i + 1 < t->held_len; i++)
+    t->exit_code = t->exit_code * 10 + (t->held[i] - '0');
   t->held_len = 0;
   t->found = true;
 }
