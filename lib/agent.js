@@ -22,10 +22,11 @@ import {
   detached,
   inspectKey,
   invalid,
+  kindOf,
   reading,
   shownAs,
 } from "./options.js";
-import { forTools, graceOf, signalIn, signalOf, unlessAborted } from "./sandbox.js";
+import { LANGUAGES, forTools, graceOf, signalIn, signalOf, unlessAborted } from "./sandbox.js";
 import { checkSandbox } from "./toolkit.js";
 import { AGENT_PREFIX } from "./tools.js";
 
@@ -43,6 +44,9 @@ const SNAPSHOT_OPTIONS = ["signal", "exclude"];
 const EXCLUDE = 'an array of names or paths to leave out, such as ["node_modules", "*.pyc", "build/out"]';
 const MANIFEST_OPTIONS = ["files", "gitClones", "env"];
 const MANIFEST_ONLY = { names: MANIFEST_OPTIONS, words: "it goes into `workspace`, as in workspace: { files: [...] }" };
+
+/** What the tools say of a local workspace; in their hands its default language is theirs. */
+const LOCAL_FACTS = Object.freeze({ languages: LANGUAGES, keepsVariables: false });
 
 /**
  * Whether a value is an agent itself, and no Proxy of one.
@@ -198,7 +202,7 @@ export class SandboxAgent {
         retryable: true,
       });
     }
-    const manifest = checkSnapshot(snapshot, this.#keepsFiles);
+    const manifest = checkSnapshot(snapshot, this.#keepsFiles, this.#manifest.env);
     this.#resuming = this.#replace(manifest);
     try {
       await this.#resuming;
@@ -378,7 +382,7 @@ function workspaceMaker({ backend, remote, docker, inheritEnv, maxOutputBytes })
       return {
         providerId: "unix-local",
         make: async (manifest) => new (await workspaces()).LocalWorkspace(options, manifest),
-        facts: { keepsVariables: false },
+        facts: LOCAL_FACTS,
       };
     }
     case "docker": {
@@ -459,13 +463,17 @@ function checkManifest(manifest, name = "workspace") {
  *
  * @param {any} snapshot
  * @param {boolean} ofFiles whether the workspace is made of these files alone
+ * @param {Record<string, string>} ownEnv what counts when the snapshot names no variables
  * @returns {Manifest}
  */
-function checkSnapshot(snapshot, ofFiles) {
+function checkSnapshot(snapshot, ofFiles, ownEnv) {
   const where = "SandboxAgent.resume";
   if (typeof snapshot === "string") throw invalid(`${where}: a snapshot is an object, not its JSON text: JSON.parse() it first`);
   if (reading(where, () => typeof snapshot?.then === "function")) throw invalid(`${where}: a snapshot, not a promise of one: await agent.snapshot() first`);
-  const { takenAt = 0, files, env } = checkNames(snapshot ?? null, ["takenAt", "files", "env"], where);
+  if (kindOf(snapshot) !== "an object") {
+    throw invalid(`${where}: the snapshot must be an object, what agent.snapshot() gave, not ${kindOf(snapshot)}`);
+  }
+  const { takenAt = 0, files, env = ownEnv } = checkNames(snapshot, ["takenAt", "files", "env"], where);
   checkNumber(takenAt, "snapshot.takenAt", -8.64e15, 8.64e15);
   if (files === undefined) throw invalid(`${where}: the snapshot has no \`files\`; give what agent.snapshot() gave`);
   const manifest = checkManifest({ files, env }, "snapshot");

@@ -9,6 +9,8 @@ import { repositoryWords } from "./repository.js";
 /** @typedef {{ repo: string, path: string, ref?: string }} Clone */
 
 const CLONE_SECONDS = 30;
+/** Exit code when the program is not there. */
+export const MISSING_PROGRAM = 127;
 
 /** @param {string} [ref] */
 export function checkRef(ref) {
@@ -77,6 +79,10 @@ async function git(run, provider, what, args, hide) {
     maxOutputBytes: 65536,
   });
   if (result.status === "exited" && result.exitCode === 0) return;
+  if (result.exitCode === MISSING_PROGRAM) {
+    const text = `git ${what} failed: there is no program git on the PATH; install git, or leave out \`gitClones\``;
+    throw new SandboxError(text, { code: "ERR_SANDBOX_UNSUPPORTED", provider });
+  }
   const late = result.status === "timedOut";
   const how = late ? `took longer than ${CLONE_SECONDS} seconds` : `failed with exit code ${result.exitCode}`;
   const lastLines = hide(result.output).trim().split("\n").slice(-5).join("\n");

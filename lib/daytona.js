@@ -83,9 +83,11 @@ export class DaytonaSandbox extends NativeSandbox {
   #checkLanguage(language) {
     const other = this.#language === "python" ? "node" : "python";
     if (this.#anyLanguage || language !== other) return;
+    const command = other === "node" ? "node main.js" : "python3 main.py";
     throw invalid(
       `Unsupported \`language\`: a Daytona sandbox's language is fixed at creation, and this one is for ` +
-        `"${this.#language}" (and "shell"). Make one with language: "${other}", or pass allowAnyLanguage: true.`,
+        `"${this.#language}" (and "shell"). Write the code in ${this.#language}, or run it by a command such as ` +
+        `\`${command}\`. Who makes the sandbox can allow it: language: "${other}", or allowAnyLanguage: true.`,
     );
   }
 }

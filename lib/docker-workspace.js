@@ -2,7 +2,7 @@
 //
 // A repository is cloned in the container where that has a network and git. Else it is cloned on this machine, by
 // nobody's credentials but those in the address, and copied in without them.
-import { checkRef, cloneName, gitClone } from "./clone.js";
+import { MISSING_PROGRAM, checkRef, cloneName, gitClone } from "./clone.js";
 import { DockerSandbox } from "./docker.js";
 import { SandboxError } from "./errors.js";
 import { LocalSandbox } from "./local.js";
@@ -18,7 +18,6 @@ const BOUNDS = { timeoutSeconds: 3600, endless: false, outputBytes: 1024 * 1024 
 /** Most bytes of a clone that is copied in. */
 const COPY_BYTES = 256 * 1024 * 1024;
 const COPY_SECONDS = 60;
-const MISSING_PROGRAM = 127;
 /** What leads git through this machine's network, and no credentials. */
 const NETWORK_VARIABLES = ["HTTPS_PROXY", "https_proxy", "HTTP_PROXY", "http_proxy", "NO_PROXY", "no_proxy", "SSL_CERT_FILE", "GIT_SSL_CAINFO"];
 /** The address is not to be read in the clone's log either. */

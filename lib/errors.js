@@ -129,6 +129,19 @@ export function wordsOf(error) {
 }
 
 /**
+ * Puts other words into an error's message, and into its stack, which shows it.
+ *
+ * @param {SandboxError} error made for one call
+ * @param {string} words
+ * @param {string} others
+ */
+export function reword(error, words, others) {
+  const message = error.message.replace(words, others);
+  error.stack = String(error.stack).replace(error.message, () => message);
+  error.message = message;
+}
+
+/**
  * The members of an error that has this package's; of whose class it is does not matter.
  *
  * @param {any} error

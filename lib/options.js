@@ -1,8 +1,8 @@
 // Checks of what users pass in. Each throws a SandboxError with code ERR_SANDBOX_INVALID_ARG whose
 // message names the option and says what to write instead.
 //
-// Invariant: a message shows numbers and words from a fixed list, never another value: it may be a
-// secret.
+// Invariant: a message shows numbers, words from a fixed list, and a short word that was given for one of
+// them, never another value: it may be a secret.
 import { SandboxError } from "./errors.js";
 
 const { types } = process.getBuiltinModule("node:util");
@@ -194,7 +194,7 @@ export function checkFunction(value, name) {
 export function checkWord(value, words, name) {
   if (words.includes(/** @type {T} */ (value))) return /** @type {T} */ (value);
   const list = words.map((word) => JSON.stringify(word)).join(", ");
-  throw invalid(`Unsupported \`${name}\`: it must be one of ${list}${wordAdvice(value, words)}`);
+  throw invalid(`Unsupported \`${name}\`: it must be one of ${list}, not ${shownWord(value)}${wordAdvice(value, words)}`);
 }
 
 /**
@@ -202,15 +202,16 @@ export function checkWord(value, words, name) {
  *
  * @param {unknown} value
  * @param {string} name
- * @param {{ max?: number, endless?: boolean }} [range]
+ * @param {{ max?: number, endless?: boolean, more?: string }} [range] more: what to say of a larger one
  * @returns {number}
  */
-export function checkTimeoutSeconds(value, name, { max = MAX_TIMEOUT_SECONDS, endless = false } = {}) {
+export function checkTimeoutSeconds(value, name, { max = MAX_TIMEOUT_SECONDS, endless = false, more = "" } = {}) {
   if (typeof value === "number" && value > 0 && value <= max) return Math.max(1, Math.round(value * 1000));
   if (endless && value === Infinity) return Infinity;
   throw invalid(
     `\`${name}\` must be a number of seconds above 0 and at most ${max}` +
-      `${endless ? ", or Infinity for no limit" : ""}, not ${shownNumber(value)}`,
+      `${endless ? ", or Infinity for no limit" : ""}, not ${shownNumber(value)}` +
+      (typeof value === "number" && value > max ? more : ""),
   );
 }
 
@@ -405,6 +406,15 @@ function shownNumber(value) {
   return typeof value === "number" ? String(value) : kindOf(value);
 }
 
+/**
+ * A word that was given for one of a list. What is more than a word of a language may be a secret.
+ *
+ * @param {unknown} value
+ */
+export function shownWord(value) {
+  return typeof value === "string" && /^[A-Za-z]{1,16}[0-9]?$/.test(value) ? JSON.stringify(value) : kindOf(value);
+}
+
 /** Array.isArray(), which throws for a Proxy that was revoked. @param {unknown} value @returns {value is any[]} */
 function isArray(value) {
   try {
@@ -539,8 +549,10 @@ function optionAdvice(name, allowed, elsewhere) {
  * @returns {string | undefined}
  */
 export function meantName(name, allowed) {
-  const known = synonyms(name, allowed);
-  const meant = known.length > 0 ? known : nearest(plainName(name), allowed);
+  const meant = [synonyms, nearest, nearestSynonyms].reduce(
+    (/** @type {string[]} */ found, find) => (found.length > 0 ? found : find(name, allowed)),
+    [],
+  );
   if (meant.length === 0) return undefined;
   const shown = meant.map((it) => `\`${it}\``);
   const last = shown.pop();
@@ -588,10 +600,24 @@ function synonyms(name, allowed) {
 }
 
 /**
- * @param {string} plain
+ * The same for a name that differs by a letter from one that the table has.
+ *
+ * @param {string} name
  * @param {readonly string[]} allowed
  */
-function nearest(plain, allowed) {
+function nearestSynonyms(name, allowed) {
+  const plain = plainName(name);
+  const words = otherNames().flatMap(([others]) => others.split(" "));
+  const near = words.filter((word) => word.length > 5 && editDistance(plain, word) === 1);
+  return near.map((word) => synonyms(word, allowed)).find((names) => names.length > 0) ?? [];
+}
+
+/**
+ * @param {string} name
+ * @param {readonly string[]} allowed
+ */
+function nearest(name, allowed) {
+  const plain = plainName(name);
   let best;
   let bestDistance = 4;
   for (const candidate of allowed) {

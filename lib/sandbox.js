@@ -9,7 +9,7 @@ import {
   DEFAULT_OUTPUT_BYTES, MAX_EXEC_TIMEOUT_SECONDS, MAX_OUTPUT_BYTES, asyncDispose, bytesOf, checkBase64, checkBoolean,
   checkContents, checkEncoding, checkEnv, checkFunction, checkInteger, checkItems, checkMaxOutputBytes, checkNames, checkNumber,
   checkSignal, checkString, checkTimeoutSeconds, checkWord, detached, inspectKey, invalid, kindOf, meantWord, reading,
-  shownAs,
+  shownAs, shownWord,
 } from "./options.js";
 
 const { AsyncResource } = process.getBuiltinModule("node:async_hooks");
@@ -59,6 +59,9 @@ const EXEC_BOUNDS = Object.freeze({
   outputBytes: MAX_OUTPUT_BYTES,
 });
 
+/** That of run() and shell(), and where a longer one is possible. */
+const PORT_LIMIT = Object.freeze({ more: `; exec() takes up to ${MAX_EXEC_TIMEOUT_SECONDS}, or Infinity for no limit` });
+
 /** Key of exec() with bounds of the caller's choice: SandboxAgent's contract has wider ones. */
 export const execWithin = Symbol("execWithin");
 
@@ -71,7 +74,8 @@ export const forTools = Symbol("forTools");
 /** Key of what changes the life of a sandbox; a subclass makes it public where its provider can. */
 export const control = Symbol("control");
 
-const LANGUAGES = Object.freeze(/** @type {const} */ (["python", "node", "shell"]));
+/** Languages of run(), the default first. */
+export const LANGUAGES = Object.freeze(/** @type {const} */ (["python", "node", "shell"]));
 const CODE_LANGUAGES = /** @type {const} */ (["python", "node"]);
 const TRUNCATE = /** @type {const} */ (["head", "middle"]);
 const BACKGROUND = /** @type {const} */ (["keep", "end"]);
@@ -189,7 +193,7 @@ export class NativeSandbox {
   }
 
   /**
-   * What the provider can do.
+   * What this sandbox can do, by its provider and its options.
    *
    * @returns {SandboxCapabilities}
    */
@@ -296,9 +300,12 @@ export class NativeSandbox {
     return this.#call(site, signal, (id) => this.#handle.write(id, path, bytes));
   }
 
-  /** `shell`: the one that was chosen for this sandbox. */
+  /**
+   * What the tools say of this sandbox. `shell`: the one that was chosen for it; `languages`: what run()
+   * takes, the default first.
+   */
   get [forTools]() {
-    return { shell: this.#shell, keepsVariables: this.capabilities.contexts };
+    return { shell: this.#shell, languages: this.#languages, keepsVariables: this.capabilities.contexts };
   }
 
   /**
@@ -434,7 +441,7 @@ export class NativeSandbox {
       context,
       mergeStreams: true,
       maxOutputBytes: this.#maxOutputBytes,
-      timeoutMs: timeoutSeconds === undefined ? undefined : checkTimeoutSeconds(timeoutSeconds, "timeoutSeconds"),
+      timeoutMs: timeoutSeconds === undefined ? undefined : checkTimeoutSeconds(timeoutSeconds, "timeoutSeconds", PORT_LIMIT),
       env: env === undefined ? undefined : checkEnv(env),
     };
     const { outcome, exitCode, output = NOTHING, outputLost } = await this.#call(site, signal, (id) => this.#handle.exec(id, spec));
@@ -539,7 +546,7 @@ export function graceOf(options) {
 function checkShell(shell) {
   const text = checkString(shell, "shell");
   if (text === "bash" || text === "sh" || (text.startsWith("/") && !text.includes("\0"))) return text;
-  throw invalid('`shell` must be "bash", "sh" or an absolute path such as "/bin/zsh"');
+  throw invalid(`\`shell\` must be "bash", "sh" or an absolute path such as "/bin/zsh", not ${shownWord(text)}`);
 }
 
 /**

@@ -8,7 +8,7 @@ import { invalid } from "./options.js";
 /** @import { WorkspaceFile } from "../types/index.js" */
 
 const SNAPSHOT_FILES = 1000;
-/** What is gone through to find them when some are left out. */
+/** What is gone through to find them, or to say how many there are. */
 const SNAPSHOT_LISTED = 200_000;
 const SNAPSHOT_BYTES = 16 * 1024 * 1024;
 // eslint-disable-next-line no-control-regex
@@ -42,18 +42,16 @@ export async function snapshotOf(open, exclude, signal) {
 
 /** @param {() => NativeSandbox} open @param {string[]} exclude @param {AbortSignal} [signal] */
 async function listed(open, exclude, signal) {
-  try {
-    const maxEntries = exclude.length > 0 ? SNAPSHOT_LISTED : SNAPSHOT_FILES;
-    const all = await open().listFiles({ maxEntries, signal });
-    const isExcluded = excluder(exclude);
-    const entries = all.filter((entry) => !isExcluded(entry.path));
-    if (entries.length > SNAPSHOT_FILES) throw snapshotTooLarge();
-    const total = entries.reduce((sum, entry) => sum + entry.size, 0);
-    if (total > SNAPSHOT_BYTES) throw snapshotTooLarge();
-    return entries.sort((a, b) => (a.path < b.path ? -1 : 1));
-  } catch (error) {
-    throw /** @type {any} */ (error)?.code === "ERR_SANDBOX_TOO_LARGE" ? snapshotTooLarge() : error;
-  }
+  const all = await open()
+    .listFiles({ maxEntries: SNAPSHOT_LISTED, signal })
+    .catch((error) => {
+      throw error.code === "ERR_SANDBOX_TOO_LARGE" ? snapshotTooLarge() : error;
+    });
+  const isExcluded = excluder(exclude);
+  const entries = all.filter((entry) => !isExcluded(entry.path));
+  const total = entries.reduce((sum, entry) => sum + entry.size, 0);
+  if (entries.length > SNAPSHOT_FILES || total > SNAPSHOT_BYTES) throw snapshotTooLarge(entries);
+  return entries.sort((a, b) => (a.path < b.path ? -1 : 1));
 }
 
 /**
@@ -102,10 +100,25 @@ function asExpression(pattern) {
     .join("[^/]*");
 }
 
-function snapshotTooLarge() {
+/**
+ * @param {{ path: string, size: number }[]} [entries] what it would hold, where that is known
+ */
+function snapshotTooLarge(entries = []) {
+  const total = entries.reduce((sum, entry) => sum + entry.size, 0);
+  const largest = entries.reduce((most, entry) => (entry.size > most.size ? entry : most), { path: "", size: 0 });
+  const name = JSON.stringify(largest.path.slice(0, 200));
+  const found =
+    entries.length > 0
+      ? `, and here are ${entries.length} files and ${inMiB(total)}, of which ${name} has ${inMiB(largest.size)}`
+      : "";
   return new SandboxError(
-    "a snapshot holds at most 1000 files and 16 MiB; leave out what can be made again, as in " +
+    `a snapshot holds at most 1000 files and 16 MiB${found}; leave out what can be made again, as in ` +
       'snapshot({ exclude: ["node_modules", ".venv", "__pycache__"] }), or remove what need not be kept first',
     { code: "ERR_SANDBOX_TOO_LARGE" },
   );
+}
+
+/** @param {number} bytes */
+function inMiB(bytes) {
+  return `${(bytes / 2 ** 20).toFixed(1)} MiB`;
 }

@@ -119,7 +119,7 @@ export class SandboxToolkit extends Toolkit {
 export class LocalSandboxToolkit extends SandboxToolkit {
   /** @param {LocalSandboxOptions} [options] */
   constructor(options) {
-    super(new LocalSandbox(options, "LocalSandboxToolkit"), { name: "local" });
+    super(new LocalSandbox(unnamed(options, "LocalSandbox"), "LocalSandboxToolkit"), { name: "local" });
   }
 }
 
@@ -131,7 +131,7 @@ export class LocalSandboxToolkit extends SandboxToolkit {
 export class E2BSandboxToolkit extends SandboxToolkit {
   /** @param {E2BSandboxOptions} [options] */
   constructor(options) {
-    super(new E2BSandbox(options, "E2BSandboxToolkit"), { name: "e2b" });
+    super(new E2BSandbox(unnamed(options, "E2BSandbox"), "E2BSandboxToolkit"), { name: "e2b" });
   }
 }
 
@@ -143,7 +143,7 @@ export class E2BSandboxToolkit extends SandboxToolkit {
 export class DaytonaSandboxToolkit extends SandboxToolkit {
   /** @param {DaytonaSandboxOptions} [options] */
   constructor(options) {
-    super(new DaytonaSandbox(options, "DaytonaSandboxToolkit"), { name: "daytona" });
+    super(new DaytonaSandbox(unnamed(options, "DaytonaSandbox"), "DaytonaSandboxToolkit"), { name: "daytona" });
   }
 }
 
@@ -214,6 +214,21 @@ export function checkSandbox(sandbox, where) {
   const missing = reading(`${where}: the sandbox`, () => METHODS.filter((it) => typeof object[it] !== "function"));
   if (missing.length === 0) return sandbox;
   throw invalid(`${where}: the sandbox has no function \`${missing.join("`, `")}\`; ${wanted}`);
+}
+
+/**
+ * The options, unless they ask for a name, which these toolkits have already.
+ *
+ * @template T
+ * @param {T} options
+ * @param {string} kind
+ * @returns {T}
+ */
+function unnamed(options, kind) {
+  const where = `${kind}Toolkit`;
+  if (reading(`${where}: \`name\``, () => /** @type {any} */ (options)?.name) === undefined) return options;
+  const whole = `new SandboxToolkit(new ${kind}({ ... }), { name: "..." })`;
+  throw invalid(`${where}: there is no option \`name\`: its tools always have the same names. For others, write ${whole}`);
 }
 
 /** @param {string} providerId */

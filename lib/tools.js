@@ -7,7 +7,7 @@
 import { PathSecurityError, SandboxError, detailsOf, wordsOf } from "./errors.js";
 import { unfenced } from "./fence.js";
 import { MAX_TIMEOUT_SECONDS, checkNames, invalid, isSignal, reading } from "./options.js";
-import { LARGER_FILE, forTools } from "./sandbox.js";
+import { LANGUAGES, LARGER_FILE, forTools } from "./sandbox.js";
 import { isRecord, objectSchema } from "./schema.js";
 
 /** @import { CloudSandbox, SandboxRunOptions, SandboxRunResult, SandboxTool, SandboxTools } from "../types/index.js" */
@@ -61,6 +61,13 @@ function approvalNames(rule) {
 }
 
 /**
+ * @typedef {object} ToolFacts what is known of a sandbox besides the port
+ * @property {string} [shell] the one that was chosen
+ * @property {readonly string[]} languages the default first
+ * @property {boolean} keepsVariables code runs in an interpreter
+ */
+
+/**
  * The four tools of a sandbox, in the order run, shell, write_file, read_file. Every call makes new
  * objects over the same sandbox.
  *
@@ -79,7 +86,7 @@ export function sandboxTools(sandbox, prefix) {
   const facts = reading("the sandbox", () => /** @type {any} */ (sandbox)[forTools]);
   const text = executeTexts(place, facts);
   return [
-    sandboxTool(`${prefix}_run`, "execute", RUN, text.run, (args, signal) => {
+    sandboxTool(`${prefix}_run`, "execute", runSchema(facts), text.run, (args, signal) => {
       const { language = ownLanguage, timeoutSeconds } = args;
       return runSource(sandbox, args.code, language, given({ timeoutSeconds, signal }));
     }),
@@ -121,7 +128,7 @@ export function sandboxTools(sandbox, prefix) {
  * What the tools run and shell say of themselves.
  *
  * @param {string} place
- * @param {{ shell?: string, keepsVariables: boolean } | undefined} facts
+ * @param {ToolFacts | undefined} facts
  */
 function executeTexts(place, facts) {
   const result =
@@ -135,11 +142,13 @@ function executeTexts(place, facts) {
     };
   }
   const main = "The code is the main file of a new process in the working directory; only files stay for later calls.";
-  const kept = "Variables and files stay for later calls.";
+  const kept =
+    "Variables and files stay for later calls; a timeout clears the variables. " +
+    "Only what the code prints is returned, not the value of its last line: use print().";
   const shell = facts.shell ?? "bash, or sh where there is no bash,";
   const background =
-    "and what runs in the background. So start a server with `command >server.log 2>&1 &`: " +
-    "it runs until the sandbox is closed";
+    "and what runs in the background. So start a server with `command >server.log 2>&1 &`: it runs until the " +
+    "sandbox is closed; `curl --retry 9 --retry-connrefused` waits until it listens";
   return {
     run: `Run source code ${place}. ${facts.keepsVariables ? kept : main} ${result}`,
     shell: `Run a command line with ${shell} ${place}. ${fresh} ${background}. ${result}`,
@@ -175,15 +184,18 @@ const TIMEOUT_SECONDS = {
   maximum: MAX_TIMEOUT_SECONDS,
   description: "Stop after this many seconds; 30 when omitted, unless the sandbox was set up otherwise.",
 };
-const RUN = {
-  code: { type: "string", description: "Source text to run." },
-  language: {
+/** @param {ToolFacts | undefined} facts */
+function runSchema(facts) {
+  const omitted = facts
+    ? `${facts.languages[0]} when omitted.`
+    : "python when omitted, unless the sandbox was made for another language.";
+  const language = {
     type: "string",
-    enum: ["python", "node", "shell"],
-    description: "What runs it; python when omitted, unless the sandbox was made for another language.",
-  },
-  timeoutSeconds: TIMEOUT_SECONDS,
-};
+    enum: LANGUAGES.filter((it) => !facts || facts.languages.includes(it)),
+    description: `What runs it; ${omitted}`,
+  };
+  return { code: { type: "string", description: "Source text to run." }, language, timeoutSeconds: TIMEOUT_SECONDS };
+}
 const SHELL = {
   command: { type: "string", description: "Command line for the sandbox's shell." },
   timeoutSeconds: TIMEOUT_SECONDS,
@@ -320,10 +332,11 @@ function withAdvice(cause) {
  */
 function explained(name, effect, cause) {
   const known = detailsOf(cause);
-  // The advice says again what such an ending says.
+  // The advice says again what these say.
   const text = wordsOf(cause)
     .trim()
-    .replace(/; nothing was \w+\.?$/, "");
+    .replace(/; (nothing was \w+|the command did not run)\.?$/, "")
+    .replace("; the command may have run and was not sent again: look at its effects before a repeat", "");
   const what = text.slice(0, MAX_REASON) + (/[.!?]$/.test(text) ? "" : ".");
   const message = `${name} failed: ${what} ${advice(effect, known)}`;
   const Kind = cause instanceof PathSecurityError ? PathSecurityError : SandboxError;

@@ -2,9 +2,9 @@
 // seeded from the manifest before the first call, and again before the next call after a loss.
 //
 // Invariant: no call runs in a workspace that is not seeded; who waits for seeding shares one attempt.
-import { SandboxError, detailsOf, lazily, pathTraversal } from "./errors.js";
+import { SandboxError, detailsOf, lazily, pathTraversal, reword } from "./errors.js";
 import { LocalSandbox } from "./local.js";
-import { checkNames, checkSignal, checkString, reading } from "./options.js";
+import { checkNames, checkSignal, checkString, checkWord, reading } from "./options.js";
 import { EXEC_OPTIONS, execWithin, signalIn, unlessAborted, watch } from "./sandbox.js";
 
 const { constants } = process.getBuiltinModule("node:buffer");
@@ -25,6 +25,8 @@ const path = process.getBuiltinModule("node:path");
 
 /** Bounds of a call; the first is what a 32-bit timer of milliseconds can count. */
 const BOUNDS = { timeoutSeconds: 2147483, endless: false, outputBytes: Number.MAX_SAFE_INTEGER };
+/** What run() takes, the default first: the contract's, not the port's. */
+const LANGUAGES = ["node", "python", "shell"];
 const RUN_OPTIONS = ["language", "timeoutSeconds", "env", "signal"];
 const EXEC_ONLY = {
   names: EXEC_OPTIONS,
@@ -34,6 +36,10 @@ const EXEC_ONLY = {
 /** Few agents clone or take snapshots: each module costs every start its share. */
 const clones = lazily("clone.js", () => import("./clone.js"));
 const snapshots = lazily("snapshot.js", () => import("./snapshot.js"));
+
+/** What the core says of the call after a loss; and what is so where a workspace is set up again first. */
+const EMPTY_SANDBOX = "the next call starts a new, empty sandbox";
+const SEEDED_SANDBOX = "the next call starts a new one and sets up the workspace in it as at its start";
 
 class Workspace {
   /** @type {Promise<void> | undefined} */
@@ -76,7 +82,10 @@ class Workspace {
     try {
       return await call();
     } catch (error) {
-      if (detailsOf(error)?.code === "ERR_SANDBOX_LOST") this.#forget(seeding);
+      if (detailsOf(error)?.code === "ERR_SANDBOX_LOST") {
+        this.#forget(seeding);
+        if (error instanceof SandboxError) reword(error, EMPTY_SANDBOX, SEEDED_SANDBOX);
+      }
       throw error;
     }
   }
@@ -136,13 +145,10 @@ export class LocalWorkspace extends Workspace {
   /** @param {string} code @param {SandboxRunOptions} [options] */
   async run(code, options) {
     const given = checkNames(options, RUN_OPTIONS, "run", EXEC_ONLY);
-    const { language = "node" } = given;
+    const { language = LANGUAGES[0] } = given;
     checkString(code, "code");
-    if (language === "shell") return this.#runSpec({ command: code }, given);
-    if (language === "node" || language === "python") return this.#runSpec({ code, language }, given);
-    throw new SandboxError('Unsupported `language`: it must be one of "node", "python", "shell"', {
-      code: "ERR_SANDBOX_UNSUPPORTED",
-    });
+    checkWord(language, LANGUAGES, "language");
+    return this.#runSpec(language === "shell" ? { command: code } : { code, language }, given);
   }
 
   /** @param {string} command @param {SandboxRunOptions} [options] */

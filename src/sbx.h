@@ -116,7 +116,7 @@ typedef struct sbx_call sbx_call;
 #define SBX_NO_TIMEOUT UINT64_MAX
 #define SBX_MAX_OUTPUT_BYTES_DEFAULT ((size_t)1 << 20)
 
-/* What a provider can do; sbx_sandbox_capabilities(). */
+/* What a sandbox can do, by its provider and its options; sbx_sandbox_capabilities(). */
 enum {
   SBX_CAP_SEPARATE_STREAMS = 1u << 0, /* stdout and stderr apart */
   SBX_CAP_TRUE_ORDER = 1u << 1,       /* merged output keeps the order in which it was written */
@@ -125,7 +125,7 @@ enum {
   SBX_CAP_KILL = 1u << 4,     /* a timeout ends the whole process tree */
   SBX_CAP_LIST = 1u << 5,     /* sbx_sandbox_list() works */
   SBX_CAP_LOCAL = 1u << 6,    /* commands run on this machine */
-  SBX_CAP_CONTEXTS = 1u << 7, /* code can run in an interpreter that keeps its state */
+  SBX_CAP_CONTEXTS = 1u << 7, /* code runs in an interpreter that keeps its state */
   SBX_CAP_LIFETIME = 1u << 8, /* sbx_sandbox_control(): the lifetime can be set */
   SBX_CAP_PAUSE = 1u << 9,    /* sbx_sandbox_control(): pause and resume */
 };

@@ -181,11 +181,6 @@ interface ExecCommon {
   maxOutputBytes?: number | undefined;
   /** What is kept of more: the "head" (default), or head and tail with one line between ("middle"). */
   truncate?: "head" | "middle" | undefined;
-  /**
-   * Both streams through one pipe: exact order, everything in `output` and to `onStdout`, nothing in the two
-   * others. Not together with `onStderr`.
-   */
-  mergeStreams?: boolean | undefined;
   /** For `command`: "bash", "sh" or an absolute path. Default: the sandbox's `shell` option. */
   shell?: string | undefined;
   /**
@@ -234,6 +229,15 @@ type ExecTarget =
   /** A program and its arguments, without a shell. */
   | { argv: readonly string[]; command?: never; code?: never; language?: never; context?: never };
 
+/** Who merges both streams has all output in `output` and at `onStdout`, in exact order. */
+type Streams<Data> =
+  | { mergeStreams?: false | undefined; onStderr?: ((data: Data) => unknown) | undefined }
+  | {
+      /** Both streams through one pipe: exact order, everything in `output` and to `onStdout`. */
+      mergeStreams?: boolean | undefined;
+      onStderr?: undefined;
+    };
+
 interface TextStreams {
   /** "utf8" (default): invalid bytes become U+FFFD, a byte order mark stays. */
   encoding?: "utf8" | undefined;
@@ -243,17 +247,17 @@ interface TextStreams {
    * `signal` is aborted.
    */
   onStdout?: ((text: string) => unknown) | undefined;
-  onStderr?: ((text: string) => unknown) | undefined;
 }
 
 interface ByteStreams {
   /** Results and callbacks get exact bytes. */
   encoding: "buffer";
   onStdout?: ((bytes: Uint8Array) => unknown) | undefined;
-  onStderr?: ((bytes: Uint8Array) => unknown) | undefined;
 }
 
-export type ExecSpec = ExecTarget & ExecCommon & (TextStreams | ByteStreams);
+type ExecText = ExecTarget & ExecCommon & TextStreams & Streams<string>;
+type ExecBytes = ExecTarget & ExecCommon & ByteStreams & Streams<Uint8Array>;
+export type ExecSpec = ExecText | ExecBytes;
 
 export interface ExecResult<Data extends string | Uint8Array = string> {
   status: "exited" | "signalled" | "timedOut" | "cancelled";
@@ -286,7 +290,7 @@ export interface ExecResult<Data extends string | Uint8Array = string> {
   error?: { name: string; value: string; traceback: string };
 }
 
-/** What a provider can do. */
+/** What a sandbox can do, by its provider and its options. */
 export interface SandboxCapabilities {
   readonly separateStreams: boolean;
   /** Merged output keeps the order in which it was written. */
@@ -298,7 +302,7 @@ export interface SandboxCapabilities {
   readonly list: boolean;
   /** Commands run on this machine. */
   readonly local: boolean;
-  /** Code can run in an interpreter that keeps its state. */
+  /** Code runs in an interpreter that keeps its state; `context` chooses one. */
   readonly contexts: boolean;
   /** The sandbox's lifetime can be set. */
   readonly lifetime: boolean;
@@ -317,8 +321,8 @@ declare abstract class NativeSandbox implements CloudSandbox {
   run(code: string, options?: SandboxRunOptions): Promise<SandboxRunResult & { exitCode: number }>;
   shell(command: string, options?: SandboxRunOptions): Promise<SandboxRunResult & { exitCode: number }>;
   /** Runs one command and tells all about it; resolves whatever became of the process. */
-  exec(spec: ExecTarget & ExecCommon & ByteStreams): Promise<ExecResult<Uint8Array>>;
-  exec(spec: ExecTarget & ExecCommon & TextStreams): Promise<ExecResult>;
+  exec(spec: ExecBytes): Promise<ExecResult<Uint8Array>>;
+  exec(spec: ExecText): Promise<ExecResult>;
   exec(spec: ExecSpec): Promise<ExecResult<string | Uint8Array>>;
   /**
    * Bytes are written as they are; `encoding` is for text only. Bad base64 rejects, nothing is written.
@@ -993,14 +997,15 @@ export interface WorkspaceManifest {
   files?: readonly WorkspaceFile[] | undefined;
   /**
    * Cloned after the files, in this order, each within 30 seconds. On "unix-local" and "docker"; into a container that
-   * has no network, or no git, a clone that was made on this machine is copied.
+   * has no network, or no git, a clone that was made on this machine is copied. With a `ref` (a branch, a tag or a
+   * commit) the clone stands at that commit, on no branch.
    */
   gitClones?: readonly { repo: string; path: string; ref?: string | undefined }[] | undefined;
   /** Variables of every command. */
   env?: Record<string, string> | undefined;
 }
 
-/** Plain JSON: can be stored and given to resume() later. */
+/** Plain JSON: can be stored and given to resume() later. It has no modes: no file of it is executable. */
 export interface WorkspaceSnapshot {
   /** Milliseconds since 1970. */
   takenAt: number;
@@ -1091,8 +1096,9 @@ export class SandboxAgent {
    */
   snapshot(options?: SandboxSnapshotOptions): Promise<WorkspaceSnapshot>;
   /**
-   * Closes the current workspace, if any, and starts a new one with the snapshot's files and variables. A
-   * snapshot of the wrong shape is refused before anything is closed. A `signal` ends the wait, not the rest.
+   * Closes the current workspace, if any, and starts a new one with the snapshot's files and variables; where it
+   * names none, the variables stay. A snapshot of the wrong shape is refused before anything is closed. A
+   * `signal` ends the wait, not the rest.
    */
   resume(
     snapshot: Pick<WorkspaceSnapshot, "files"> & Partial<WorkspaceSnapshot>,

@@ -43,12 +43,12 @@ function keepOn(child, core) {
 
 /**
  * Between two short messages each side sleeps. To wake another core costs a virtual machine more than a quick
- * client's whole work, and would hide it; a file keeps two cores awake.
+ * client's whole work, and would hide it; a file keeps two cores awake, and so does a crowd.
  * @param {Server} server @param {ChildProcess} child @param {string} measure
  */
 function place(server, child, measure) {
   if (measure === "local") return;
-  const short = measure !== "files" && measure !== "peak" && measure !== "idle";
+  const short = !["files", "peak", "idle", "crowd"].includes(measure);
   keepOn(server.process, CORES[0]);
   keepOn(child, short ? CORES[0] : CORES[CORES.length - 1]);
 }

@@ -107,8 +107,9 @@ typedef struct sbx_http_request {
   void *consumer;
   /* The protocol that the connection is to be given over to, static text; NULL: none. It is then
    * HTTP/1.1, of its own, and sent once. After a 101, or a 2xx, what comes goes to `on_bytes` until
-   * the other side closes, from the loop and not from inside libcurl. Meanwhile `input` is sent, and
-   * our side is closed behind it when `end_input` says so and there is no TLS, which has no way to.
+   * the other side closes, from the loop and not from inside libcurl. Meanwhile `input` is sent,
+   * and our side is closed behind it when `end_input` says so and there is no TLS, which has no way
+   * to.
    */
   const char *upgrade;
   sbx_slice input; /* borrowed until the exchange is over or aborted */

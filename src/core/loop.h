@@ -52,8 +52,9 @@ bool sbx_timer_put_off(sbx_timer *timer);
 
 /* ---- work per turn ---- */
 
-/* Whether the core, with what it called, has had its share of this turn of the loop: what can wait
- * then waits for sbx_loop_next_turn(), so that the host's other work gets its turn. */
+/* Whether the core has had its share of this turn of the loop: what can wait then waits for the
+ * next one, so that the host's other work gets its turn. What runs from the ready list does not
+ * count: most of it is the host's. */
 bool sbx_loop_is_spent(const sbx_loop *loop);
 
 /* `run(arg)` is called once per turn, after the look at the descriptors, which waits for nothing

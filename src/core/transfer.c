@@ -46,7 +46,9 @@ struct sbx__pool {
   CURLM *multi;
   sbx_timer timer;
   /* By descriptor, since libcurl forgets what it was told of one with every request. */
-  sock **socks;
+  struct {
+    sock *sock;
+  } * socks;
   size_t sock_room, sock_count;
   sbx__waiter *first_waiter, *last_waiter;
   size_t waiters;
@@ -231,7 +233,7 @@ static int on_curl_timer(CURLM *multi, long timeout_ms, void *arg) {
 
 static void free_sock(sock *s) {
   pool *p = s->pool;
-  p->socks[s->fd] = NULL;
+  p->socks[s->fd].sock = NULL;
   p->sock_count--;
   leave_queue(p, &s->waiter);
   sbx_watch_stop(s->watch);
@@ -239,18 +241,18 @@ static void free_sock(sock *s) {
 }
 
 static sock *find_sock(const pool *p, curl_socket_t fd) {
-  return (size_t)fd < p->sock_room ? p->socks[fd] : NULL;
+  return (size_t)fd < p->sock_room ? p->socks[fd].sock : NULL;
 }
 
 static bool make_room(pool *p, size_t fd) {
   size_t room = 2 * fd + 32;
   if (fd < p->sock_room)
     return true;
-  sock **socks = sbx_realloc(p->socks, room * sizeof *socks);
+  void *socks = sbx_realloc(p->socks, room * sizeof *p->socks);
   if (socks == NULL)
     return false;
-  memset(socks + p->sock_room, 0, (room - p->sock_room) * sizeof *socks);
   p->socks = socks;
+  memset(p->socks + p->sock_room, 0, (room - p->sock_room) * sizeof *p->socks);
   p->sock_room = room;
   return true;
 }
@@ -266,7 +268,7 @@ static sock *new_sock(pool *p, curl_socket_t fd) {
   s->waiter.serve = serve_waiting;
   s->pool = p;
   s->fd = fd;
-  p->socks[fd] = s;
+  p->socks[fd].sock = s;
   p->sock_count++;
   return s;
 }
@@ -342,8 +344,8 @@ static void free_pool(void *state) {
   if (p->multi != NULL)
     p->curl->multi_cleanup(p->multi);
   for (size_t fd = 0; fd < p->sock_room; fd++) {
-    if (p->socks[fd] != NULL)
-      free_sock(p->socks[fd]);
+    if (p->socks[fd].sock != NULL)
+      free_sock(p->socks[fd].sock);
   }
   sbx_free(p->socks);
   sbx_timer_stop(&p->timer);

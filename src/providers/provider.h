@@ -61,7 +61,9 @@ typedef struct sbx_listing {
 
 typedef struct sbx_provider {
   const char *id;
-  uint32_t caps;
+  uint32_t caps; /* what its sandboxes can do at most; see sbx_provider_caps() */
+  /* Those of `caps` that a sandbox of this config has not. NULL: none. */
+  uint32_t (*lacks)(const sbx_config *config);
   /* How much longer than the limit, which every exec carries to the provider, our own clock waits
    * for the provider to keep it, in ms. 0: the provider keeps no clock of its own. */
   uint32_t limit_margin_ms;
@@ -98,8 +100,8 @@ typedef struct sbx_provider {
   /* Whether close() deletes it: false for a sandbox that was only attached to. */
   bool (*session_owned)(const sbx_session *session);
 
-  /* What an open is at goes to `fn` as one JSON object (see sbx_progress_cb), from wherever it comes
-   * to be known: it may only take it. NULL: there is nothing to tell. */
+  /* What an open is at goes to `fn` as one JSON object (see sbx_progress_cb), from wherever it
+   * comes to be known: it may only take it. NULL: there is nothing to tell. */
   void (*watch)(sbx_session *session, void (*fn)(void *arg, sbx_slice json), void *arg);
 
   /* Creates the sandbox. When it fails, or is aborted, something may still have been created;
@@ -155,6 +157,9 @@ const sbx_provider *sbx_provider_find(const char *id);
  */
 int sbx_provider_configure(sbx_config **out, const sbx_provider *provider, sbx_loop *loop,
                            const sbx_json *options, sbx_err *err);
+
+/* What a sandbox of this config can do. */
+uint32_t sbx_provider_caps(const sbx_provider *provider, const sbx_config *config);
 
 /* Takes the path, whatever comes of it; NULL: there was no memory for it. SBX_ENOMEM. */
 int sbx_listing_add(sbx_listing *listing, char *path, uint64_t size, sbx_err *err);

@@ -13,10 +13,7 @@ extern const sbx_provider sbx_line_provider; /* test/providers/line */
 #endif
 
 static const sbx_provider *const providers[] = {
-    &sbx_local_provider,
-    &sbx_e2b_provider,
-    &sbx_daytona_provider,
-    &sbx_docker_provider,
+    &sbx_local_provider, &sbx_e2b_provider, &sbx_daytona_provider, &sbx_docker_provider,
 #ifdef SBX_TEST_PROVIDERS
     &sbx_line_provider,
 #endif
@@ -82,6 +79,11 @@ int sbx_provider_configure(sbx_config **out, const sbx_provider *provider, sbx_l
   else
     provider->config_free(config);
   return rc;
+}
+
+uint32_t sbx_provider_caps(const sbx_provider *provider, const sbx_config *config) {
+  uint32_t lacking = provider->lacks != NULL ? provider->lacks(config) : 0;
+  return provider->caps & ~lacking;
 }
 
 int sbx_listing_add(sbx_listing *listing, char *path, uint64_t size, sbx_err *err) {

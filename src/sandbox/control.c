@@ -61,7 +61,7 @@ static const sbx__call_kind control_kind = {run_control, sbx__call_stop_child, r
 
 static int check(const sbx_sandbox *sb, sbx_control control, uint64_t seconds, sbx_err *err) {
   uint32_t needed = control == SBX_SET_LIFETIME ? SBX_CAP_LIFETIME : SBX_CAP_PAUSE;
-  if (!(sb->provider->caps & needed))
+  if (!(sbx_provider_caps(sb->provider, sb->places.config) & needed))
     return sbx_err_set(err, SBX_EUNSUPPORTED,
                        control == SBX_SET_LIFETIME
                            ? "this provider's sandboxes have no lifetime that could be set"

@@ -128,7 +128,7 @@ static void start_kill(exec_call *exec) {
   if (exec->kill_state != KILL_NOT_ASKED)
     return;
   exec->kill_state = KILL_ASKED;
-  if (provider->caps & SBX_CAP_KILL)
+  if (sbx_provider_caps(provider, call->sb->places.config) & SBX_CAP_KILL)
     exec->kill = provider->kill(call->place->session, call->child, on_kill_done, exec);
   if (exec->kill == NULL) {
     exec->kill_state = KILL_FAILED;
@@ -278,7 +278,7 @@ int sbx_sandbox_exec(sbx_sandbox *sb, const sbx_exec_spec *spec, sbx_output_cb o
                      sbx_exec_cb cb, void *arg, sbx_call **out, sbx_err *err) {
   int rc = sbx__sandbox_check(sb, err);
   if (rc == SBX_OK)
-    rc = sbx__check_spec(spec, sb->provider->caps, err);
+    rc = sbx__check_spec(spec, sbx_provider_caps(sb->provider, sb->places.config), err);
   if (rc != SBX_OK)
     return rc;
   sbx_exec_spec full = complete(sb, spec);

@@ -193,7 +193,7 @@ int sbx_sandbox_list(sbx_sandbox *sb, size_t max_entries, sbx_list_cb cb, void *
   int rc = sbx__sandbox_check(sb, err);
   if (rc != SBX_OK)
     return rc;
-  if (!(sb->provider->caps & SBX_CAP_LIST))
+  if (!(sbx_provider_caps(sb->provider, sb->places.config) & SBX_CAP_LIST))
     return sbx_err_set(err, SBX_EUNSUPPORTED,
                        "this provider cannot list files; run a command such as find");
   if (max_entries == 0)

@@ -338,7 +338,7 @@ int sbx_sandbox_new(sbx_sandbox **out, sbx_loop *loop, const char *provider, sbx
 }
 
 uint32_t sbx_sandbox_capabilities(const sbx_sandbox *sb) {
-  return sb->provider->caps;
+  return sbx_provider_caps(sb->provider, sb->places.config);
 }
 
 const char *sbx_sandbox_id(const sbx_sandbox *sb) {

@@ -64,8 +64,8 @@ struct sbx__place {
   unsigned pauses;  /* begun, and not certainly without effect */
   sbx_task end;     /* frees it outside of the provider's callbacks */
   bool ending;
-  const sbx_err
-      *failure; /* why it could not be deleted; NULL: it was not tried, or is being tried */
+  /* Why it could not be deleted; NULL: it was not tried, or is being tried. */
+  const sbx_err *failure;
   sbx__place *next, *prev;
 };
 

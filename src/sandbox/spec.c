@@ -161,8 +161,9 @@ int sbx__check_spec(const sbx_exec_spec *spec, uint32_t caps, sbx_err *err) {
     return sbx_err_set(err, SBX_EINVAL, "only code runs in a context; leave the context out");
   if (spec->context.len > 0 && !(caps & SBX_CAP_CONTEXTS))
     return sbx_err_set(err, SBX_EUNSUPPORTED,
-                       "this provider has no interpreter that keeps its state; leave the context "
-                       "out, and keep what has to last in files");
+                       "this sandbox has no interpreter that keeps its state; leave the context "
+                       "out, and keep what has to last in files, or make a sandbox that has one "
+                       "(`interpreter: true`)");
   if (spec->cwd.len > 0 && !(caps & SBX_CAP_CWD))
     return sbx_err_set(err, SBX_EUNSUPPORTED,
                        "this provider cannot set a working directory; use cd in the command");

@@ -190,7 +190,10 @@ for (const provider of providers) {
       await agent.start();
       await agent.shell("echo changed > seed; echo more > other");
       world.lose(remote);
-      assert.equal((await rejection(agent.shell("cat seed"))).code, "ERR_SANDBOX_LOST");
+      const error = await rejection(agent.shell("cat seed"));
+      assert.equal(error.code, "ERR_SANDBOX_LOST");
+      assert.match(error.message, /next call starts a new one and sets up the workspace/);
+      assert.doesNotMatch(error.message + error.stack, /empty sandbox/);
       assert.deepStrictEqual(await agent.shell("cat seed; ls"), {
         output: "seededseed\n",
         exitCode: 0,

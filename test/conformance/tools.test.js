@@ -87,6 +87,14 @@ for (const provider of providers) {
       assert.equal(await callTool(readFile, { path: "b", encoding: "base64" }), "AP+A");
     });
 
+    test("C167 variables stay from run to run where the tool and the capabilities say so", async (t) => {
+      const { run, sandbox } = open(t);
+      await callTool(run, { code: "kept = 7" });
+      const { exitCode } = JSON.parse(await callTool(run, { code: "print(kept)" }));
+      assert.equal(exitCode === 0, sandbox.capabilities.contexts);
+      assert.equal(/Variables and files stay/.test(run.description), sandbox.capabilities.contexts);
+    });
+
     test("K14 a tool opts out of being run as source text elsewhere", (t) => {
       const { toolkit } = open(t);
       for (const tool of toolkit.getTools()) assert.equal(tool.sandbox, false);

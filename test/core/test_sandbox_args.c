@@ -126,6 +126,21 @@ static void test_what_the_provider_cannot_do(void **state) {
   assert_part(err.message, "such as find");
 }
 
+static uint32_t lacks_cwd(const sbx_config *config) {
+  assert_non_null(config);
+  return SBX_CAP_CWD | SBX_CAP_LOCAL;
+}
+
+static void test_what_this_sandbox_of_a_provider_cannot_do(void **state) {
+  fixture *f = *state;
+  static const sbx_exec_spec cwd = {.cwd = SLICE("dir")};
+  sbx_err err;
+  fake_provider.lacks = lacks_cwd;
+  assert_int_equal(sbx_sandbox_capabilities(f->sb), fake_provider.caps & ~(uint32_t)SBX_CAP_CWD);
+  assert_int_equal(sbx_sandbox_exec(f->sb, &cwd, NULL, never_exec, NULL, NULL, &err),
+                   SBX_EUNSUPPORTED);
+}
+
 static void test_bad_files(void **state) {
   fixture *f = *state;
   const sbx_slice empty = SLICE(""), nul = SLICE("a\0b"), good = SLICE("a");
@@ -196,8 +211,13 @@ static void test_the_table_of_providers(void **state) {
 
 int main(void) {
   const struct CMUnitTest tests[] = {
-      T(test_bad_commands), T(test_odd_but_good_commands), T(test_what_the_provider_cannot_do),
-      T(test_bad_files),    T(test_bad_options),           T(test_the_table_of_providers),
+      T(test_bad_commands),
+      T(test_odd_but_good_commands),
+      T(test_what_the_provider_cannot_do),
+      T(test_what_this_sandbox_of_a_provider_cannot_do),
+      T(test_bad_files),
+      T(test_bad_options),
+      T(test_the_table_of_providers),
   };
   return cmocka_run_group_tests(tests, NULL, NULL);
 }

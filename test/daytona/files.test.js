@@ -98,6 +98,7 @@ describe("files", { concurrency: 4 }, () => {
       } else {
         const error = await rejection(sandbox.readFile("f"));
         assert.equal(error.code, `ERR_SANDBOX_${code}`, error.message);
+        assert.match(error.message, /; the path was f$/);
       }
       assert.equal(engine.count(DOWNLOAD), 1);
     });
@@ -138,7 +139,7 @@ describe("files", { concurrency: 4 }, () => {
     const errors = await Promise.all([rejection(sandbox.readFile("pipe")), rejection(sandbox.writeFile("d/pipe", "x"))]).finally(wake);
     for (const error of errors) {
       assert.equal(error.code, "ERR_SANDBOX_INVALID_ARG", error.message);
-      assert.match(error.message, /it is no regular file.*; the path was \S*\/pipe$/);
+      assert.match(error.message, /it is no regular file.*; the path was (d\/)?pipe$/);
     }
     engine.fault(DOWNLOAD, { instead: { status: 200, headers: { "content-length": "0" } } });
     assert.match((await rejection(sandbox.readFile("/dev/zero"))).message, /no regular file/);
@@ -153,7 +154,7 @@ describe("files", { concurrency: 4 }, () => {
     engine.fault(DOWNLOAD, { instead: forbidden });
     const error = await rejection(sandbox.readFile("secret"));
     assert.equal(error.code, "ERR_SANDBOX_FORBIDDEN");
-    assert.match(error.message, /the path was \S*\/secret$/);
+    assert.match(error.message, /the path was secret$/);
   });
 
   test("C165 ~ is the home of the sandbox's user, asked for once", async (t) => {

@@ -130,6 +130,7 @@ describe("create", { concurrency: 4 }, () => {
       const error = await rejection(sandbox.start());
       assert.equal(error.code, `ERR_SANDBOX_${code}`, error.message);
       assert.equal(error.status, status);
+      if (status === 401) assert.match(error.message, /`apiKey`.*DAYTONA_API_KEY/);
       await sandbox.close();
       assert.deepEqual(engine.log.map(({ route }) => route), [CREATE]);
     }

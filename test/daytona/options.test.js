@@ -137,6 +137,7 @@ describe("options", () => {
         const error = await rejection(call);
         assert.equal(error.code, "ERR_SANDBOX_INVALID_ARG");
         assert.match(error.message, /Unsupported.*fixed at creation/);
+        assert.match(error.message, new RegExp(`Write the code in ${language}, or run it by a command such as .${other}`));
       }
       assert.deepEqual(engine.log, []);
       assert.equal((await sandbox.run(code)).output, "1\n");

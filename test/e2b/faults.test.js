@@ -74,6 +74,7 @@ describe("create", { concurrency: 8 }, () => {
       engine.fault(CREATE, { instead });
       const error = await rejection(sandbox.shell("true"));
       assert.deepEqual(verdict(error), { retryable: false, mayHaveRun: false, ...expected });
+      if (error.status === 401) assert.match(error.message, /`apiKey`.*E2B_API_KEY/);
       assert.ok(error.message.length < 400, error.message);
       await sandbox.close();
       assert.deepEqual(routes(), [CREATE, ...rest]);

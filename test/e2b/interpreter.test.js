@@ -2,8 +2,11 @@
 import assert from "node:assert/strict";
 import { describe, test } from "node:test";
 
+import { SandboxToolkit } from "cloudsandbox";
+
 import { proxyReplies } from "../emulators/e2b/index.js";
 import { replies } from "../emulators/engine.js";
+import { toolsByRole } from "../support/host.js";
 import { HANG_MS, event, eventually, rejection } from "../support/wait.js";
 import { open, withoutVariables } from "./support.js";
 
@@ -204,7 +207,8 @@ describe("contexts", { concurrency: 4 }, () => {
   });
 });
 
-describe("limits", { concurrency: 4 }, () => {
+// One after the other: their code takes all the time that a processor has.
+describe("limits", { concurrency: 1 }, () => {
   for (const [name, context] of [["the default context", undefined], ["a context of one's own", "a"]]) {
     test(`${name}: the code is stopped by a restart, and the next run works`, async (t) => {
       const { engine, make } = await open(t);
@@ -328,9 +332,25 @@ describe("faults", { concurrency: 8 }, () => {
     });
   }
 
+  test("C167 the run tool says that variables stay, and they do; of the last line's value it returns nothing", async (t) => {
+    const { make } = await open(t);
+    const sandbox = make({ template: "code-interpreter-v1" });
+    const { run } = toolsByRole(new SandboxToolkit(sandbox));
+    assert.equal(sandbox.capabilities.contexts, true);
+    assert.match(run.description, /Variables and files stay.*use print\(\)/);
+    const results = [];
+    for (const code of ["kept = 7\nkept", "print(kept)"]) results.push(JSON.parse(await run.execute({ code })));
+    assert.deepEqual(results, [{ output: "", exitCode: 0 }, { output: "7\n", exitCode: 0 }]);
+  });
+
   test("a template without an interpreter: the error says what to do", async (t) => {
     const { make } = await open(t, { dialDelaysMs: [] });
-    assert.match((await rejection(make({ interpreter: true }).run("1"))).message, /no interpreter.*interpreter: false/);
+    const error = await rejection(make({ interpreter: true }).run("1"));
+    assert.match(error.message, /no interpreter.*interpreter: false/);
+    // The same answer comes when the connection broke before the reply: nobody knows.
+    assert.equal(error.mayHaveRun, true);
+    const { run } = toolsByRole(new SandboxToolkit(make({ interpreter: true })));
+    assert.equal((await rejection(run.execute({ code: "1" }))).message.match(/may have run/g).length, 1, "said once");
   });
 
   test("lines that are not known, and numbers that are none", async (t) => {

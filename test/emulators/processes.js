@@ -126,7 +126,26 @@ async function reap() {
     else if (line.startsWith("-")) markers.delete(line.slice(1));
   }
   for (const marker of markers) signalMarked(marker, "SIGKILL", directory);
-  if (path.dirname(directory) === os.tmpdir()) rmSync(directory, { recursive: true, force: true });
+  if (path.dirname(directory) === os.tmpdir()) removeFolder(directory);
 }
 
 if (process.argv[1] === import.meta.filename) await reap();
+
+/**
+ * Also while something is about to end that still makes files in it: rmSync() itself tries only the folder again, not
+ * what has come into it.
+ *
+ * @param {string} folder
+ */
+export function removeFolder(folder) {
+  const clock = new Int32Array(new SharedArrayBuffer(4));
+  for (let left = 40; ; left--) {
+    try {
+      rmSync(folder, { recursive: true, force: true });
+      return;
+    } catch (error) {
+      if (left === 0) throw error;
+      Atomics.wait(clock, 0, 0, 50);
+    }
+  }
+}

@@ -73,7 +73,8 @@ describe("bounds", { concurrency: 4 }, () => {
     const agent = await start(t);
     assert.match((await rejection(agent.shell("true", { timeout: 5 }))).message, /timeout/);
     const error = await rejection(agent.run("puts 1", { language: "ruby" }));
-    assert.deepEqual([error.code, /Unsupported.*"node", "python", "shell"/.test(error.message)], ["ERR_SANDBOX_UNSUPPORTED", true]);
+    assert.deepEqual([error.code, /Unsupported.*"node", "python", "shell"/.test(error.message)], ["ERR_SANDBOX_INVALID_ARG", true], "as in every sandbox");
+    assert.match((await rejection(agent.run("1", { language: "py" }))).message, /not "py"; did you mean "python"\?$/);
     for (const code of [undefined, 7, null]) assert.equal((await rejection(agent.run(code))).code, "ERR_SANDBOX_INVALID_ARG");
     assert.equal((await rejection(agent.shell("true", { env: { "A;B": "x" } }))).code, "ERR_SANDBOX_INVALID_ARG");
   });
@@ -138,6 +139,17 @@ describe("clones", { concurrency: 4 }, () => {
     );
     assert.equal(stderr, "");
     assert.equal(stdout, "ERR_SANDBOX_INVALID_ARG true\nfalse\n".repeat(3));
+  });
+
+  test("a machine without git: the clone says what to install", async (t) => {
+    const dir = tempDir(t);
+    const { stdout } = await runNode(
+      `import { SandboxAgent } from "cloudsandbox";
+       const agent = new SandboxAgent({ backend: "unix-local", workspace: { gitClones: [{ repo: "r", path: "p" }] } });
+       await agent.start().catch((error) => console.log(error.code, error.retryable, /no program git.*install git/.test(error.message)));`,
+      { env: { PATH: dir } },
+    );
+    assert.equal(stdout, "ERR_SANDBOX_UNSUPPORTED false true\n");
   });
 
   test("what git said is told, without the password of the address, and nobody is asked for one", async (t) => {
@@ -221,6 +233,7 @@ describe("loss", { concurrency: 4 }, () => {
     const error = await rejection(agent.shell("cat seed"));
     assert.equal(error.code, "ERR_SANDBOX_LOST");
     assert.ok(error.message.includes(folder), error.message);
+    assert.match(error.message, /next call starts a new one and sets up the workspace/);
     const results = await Promise.all([agent.shell("cat seed r/file; ls"), agent.readFile("seed")]);
     assert.deepEqual(results, [{ output: "seeded\ncloned\nr\nseed\n", exitCode: 0 }, "seeded\n"]);
     const again = await folderOf(agent);
@@ -375,12 +388,20 @@ describe("what package managers leave", { concurrency: 2 }, () => {
     assert.ok(!existsSync(caches.split(":")[1]));
   });
 
+  test("a snapshot of too many bytes says how many there are, and which file has most of them", async (t) => {
+    const agent = await start(t, {});
+    await agent.shell("mkdir d; head -c 13000000 /dev/zero >d/big; head -c 5000000 /dev/zero >small");
+    const error = await rejection(agent.snapshot());
+    assert.equal(error.code, "ERR_SANDBOX_TOO_LARGE");
+    assert.match(error.message, /here are 2 files and 17\.2 MiB, of which "d\/big" has 12\.4 MiB; leave out/);
+  });
+
   test("C177 a snapshot that is too large says how to leave things out, and what is left out does not count", async (t) => {
     const agent = await start(t, {});
     await agent.shell("mkdir -p a/node_modules b; cd a/node_modules; touch $(seq 1200); cd ../..; touch b/kept b/x.pyc b/y.pyc");
     const error = await rejection(agent.snapshot());
     assert.equal(error.code, "ERR_SANDBOX_TOO_LARGE");
-    assert.match(error.message, /1000 files and 16 MiB.*exclude: \["node_modules"/);
+    assert.match(error.message, /1000 files and 16 MiB, and here are 1203 files.*exclude: \["node_modules"/);
     for (const [exclude, expected] of [
       [["node_modules", "*.pyc"], ["b/kept"]],
       [["a/node_modules"], ["b/kept", "b/x.pyc", "b/y.pyc"]],

@@ -468,6 +468,18 @@ describe("resume", () => {
     assert.deepEqual(calls, [...SEEDED, ["shell", "c", { env: { S: "snapshot" } }]]);
   });
 
+  test("without variables of its own the agent's stay; an empty list has none", async () => {
+    const { agent, named } = over({}, { workspace: { env: { OWN: "1" } } });
+    const envOf = async () => (await agent.shell("c"), named("shell").at(-1)[2].env);
+    await agent.resume({ files: FILES });
+    assert.deepEqual(await envOf(), { OWN: "1" });
+    await agent.resume(snapshot);
+    await agent.resume({ files: FILES });
+    assert.deepEqual(await envOf(), { S: "snapshot" });
+    await agent.resume({ files: FILES, env: {} });
+    assert.deepEqual(await envOf(), {});
+  });
+
   test("from ready and from closed: closes first", async () => {
     const { agent, calls } = over();
     await agent.start();
@@ -543,10 +555,10 @@ describe("resume", () => {
     const { agent, calls } = over();
     await agent.start();
     const wrong = [
-      [undefined, /must be an object/],
-      [null, /must be an object/],
-      [7, /must be an object/],
-      [[], /must be an object/],
+      [undefined, /the snapshot must be an object.*agent\.snapshot\(\).*not undefined/],
+      [null, /the snapshot must be an object.*not null/],
+      [7, /the snapshot must be an object/],
+      [[], /the snapshot must be an object/],
       [JSON.stringify(snapshot), /JSON.parse\(\) it first/],
       [Promise.resolve(snapshot), /await agent.snapshot\(\) first/],
       [{}, /no `files`/],

@@ -174,6 +174,20 @@ describe("options", () => {
     }
   });
 
+  test("a word that was given is shown, and nothing that may be a secret", () => {
+    refused(() => options.checkWord("nodejs", ["python", "node"], "language"), 'not "nodejs"', 'did you mean "node"');
+    for (const value of ["dtn_0123456789abcdef0123", "two words", "a\nb", { a: 1 }]) {
+      assert.throws(() => options.checkWord(value, ["python"], "language"), /not (a string|an object)$/);
+    }
+  });
+
+  test("a name that is nearly another word for an option", () => {
+    const allowed = ["defaultTimeoutSeconds", "startTimeoutSeconds"];
+    assert.equal(options.meantName("timeoutSecond", allowed), "`defaultTimeoutSeconds`?");
+    assert.equal(options.meantName("enviroment", ["env", "argv"]), "`env`?");
+    assert.equal(options.meantName("nothing", allowed), undefined);
+  });
+
   test("environment variables", () => {
     assert.deepEqual(options.checkEnv({ A: "1", _b2: "x y", C: "" }), ["A", "1", "_b2", "x y", "C", ""]);
     assert.deepEqual(options.checkEnv({}), []);

@@ -3,7 +3,7 @@ import assert from "node:assert/strict";
 import { describe, test } from "node:test";
 import { inspect } from "node:util";
 
-import { LocalSandbox, LocalSandboxToolkit, SandboxAgent, SandboxToolkit, Toolkit, collectToolkitTools, defineTool, describeToolLibrary } from "cloudsandbox";
+import { DaytonaSandboxToolkit, E2BSandboxToolkit, LocalSandbox, LocalSandboxToolkit, SandboxAgent, SandboxToolkit, Toolkit, collectToolkitTools, defineTool, describeToolLibrary } from "cloudsandbox";
 
 import { fakeSandbox } from "../support/fake.js";
 
@@ -203,6 +203,16 @@ describe("own toolkits and tool libraries", () => {
     class Empty extends Toolkit {}
     assert.throws(() => new Empty().getTools(), /Empty does not implement getTools/);
     assert.equal(new Own([]).name, "own");
+  });
+
+  test("a second toolkit of a kind: its own name is refused with what works", () => {
+    for (const [Kind, options] of [[LocalSandboxToolkit, {}], [E2BSandboxToolkit, { apiKey: "k" }], [DaytonaSandboxToolkit, { apiKey: "k" }]]) {
+      const message = new RegExp(`^${Kind.name}: there is no option .name.*new SandboxToolkit\\(new ${Kind.name.replace("Toolkit", "")}\\(.*{ name`);
+      assert.throws(() => new Kind({ ...options, name: "second" }), { code: "ERR_SANDBOX_INVALID_ARG", message });
+    }
+    const sandbox = new LocalSandbox({ trusted: true });
+    const two = collectToolkitTools([new LocalSandboxToolkit({ trusted: true }), new SandboxToolkit(sandbox, { name: "second" })]);
+    assert.equal(Object.keys(two).length, 8);
   });
 
   test("collecting: by name, of equal names the later one", () => {

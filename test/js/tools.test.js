@@ -3,7 +3,7 @@
 import assert from "node:assert/strict";
 import { describe, test } from "node:test";
 
-import { E2BSandbox, LocalSandbox, PathSecurityError, SandboxAgent, SandboxError, SandboxToolkit, defineTool } from "cloudsandbox";
+import { DaytonaSandbox, E2BSandbox, LocalSandbox, PathSecurityError, SandboxAgent, SandboxError, SandboxToolkit, defineTool } from "cloudsandbox";
 import { anthropicTools } from "cloudsandbox/anthropic";
 import { langChainTools } from "cloudsandbox/langchain";
 import { mcpTools } from "cloudsandbox/mcp";
@@ -328,7 +328,7 @@ describe("what a tool says of itself", () => {
   });
 
   test("C163 how to start a server, and how long it lives", () => {
-    assert.match(own().shell.description, /start a server with `command >server\.log 2>&1 &`: it runs until the sandbox is closed/);
+    assert.match(own().shell.description, /start a server with `command >server\.log 2>&1 &`: it runs until the sandbox is closed.*--retry-connrefused/);
     assert.doesNotMatch(open().shell.description, /server/);
   });
 
@@ -338,6 +338,37 @@ describe("what a tool says of itself", () => {
     const { run } = toolsByRole(new SandboxToolkit(interpreter));
     assert.match(run.description, /Variables and files stay/);
     assert.doesNotMatch(run.description, /new process/);
+    assert.match(run.description, /a timeout clears the variables.*Only what the code prints is returned.*use print\(\)/);
+  });
+
+  test("C167 at E2B without an interpreter no variable is said to stay, through an agent neither", () => {
+    for (const options of [{}, { template: "base" }, { interpreter: false, template: "code-interpreter-v1" }]) {
+      const remote = new E2BSandbox({ apiKey: "k", ...options });
+      assert.equal(remote.capabilities.contexts, false);
+      for (const sandbox of [remote, new SandboxAgent({ backend: "remote", remote })]) {
+        const { run } = toolsByRole(new SandboxToolkit(sandbox, { name: "x" }));
+        assert.match(run.description, /main file of a new process.*only files stay/);
+        assert.doesNotMatch(run.description, /[Vv]ariables|print/);
+      }
+    }
+    assert.equal(new E2BSandbox({ apiKey: "k", template: "code-interpreter-v1" }).capabilities.contexts, true);
+  });
+
+  test("the languages that the sandbox runs are those that are offered, and the default is named", () => {
+    const languageOf = (sandbox) => toolsByRole(new SandboxToolkit(sandbox, { name: "x" })).run.parameters.properties.language;
+    const daytona = (options) => new DaytonaSandbox({ apiKey: "k", ...options });
+    for (const [sandbox, words, omitted] of [
+      [daytona(), ["python", "shell"], /python when omitted\.$/],
+      [daytona({ language: "node" }), ["node", "shell"], /node when omitted\.$/],
+      [daytona({ language: "node", allowAnyLanguage: true }), ["python", "node", "shell"], /node when omitted\.$/],
+      [new SandboxAgent({ backend: "remote", remote: daytona() }), ["python", "shell"], /python when omitted\.$/],
+      [new SandboxAgent({ backend: "unix-local" }), ["python", "node", "shell"], /python when omitted\.$/],
+      [open().sandbox, ["python", "node", "shell"], /unless the sandbox was made for another language/],
+    ]) {
+      const { enum: offered, description } = languageOf(sandbox);
+      assert.deepEqual(offered, words);
+      assert.match(description, omitted);
+    }
   });
 
   test("the agent's tools say what its sandbox's say", () => {

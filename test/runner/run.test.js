@@ -3,6 +3,7 @@ import assert from "node:assert/strict";
 import { spawnSync } from "node:child_process";
 import { existsSync, mkdirSync, mkdtempSync, readdirSync, readFileSync, rmSync, writeFileSync } from "node:fs";
 import { randomBytes } from "node:crypto";
+import os from "node:os";
 import path from "node:path";
 import { setTimeout as sleep } from "node:timers/promises";
 
@@ -202,7 +203,9 @@ const within = (shell, mounts) => ({
 });
 
 everyShell("another place is taken where /tmp cannot be written, and said when there is none", { skip: !canMount }, async (t, shell) => {
-  const home = mkdtempSync(path.resolve("build/home-"));
+  // Where none of what is mounted below hides it.
+  const beside = /^\/(tmp|var\/tmp|dev\/shm)\//.test(`${process.cwd()}/`) ? os.homedir() : path.resolve("build");
+  const home = mkdtempSync(path.join(beside, "home-"));
   t.after(() => rmSync(home, { recursive: true }));
   const readOnly = "mount -t tmpfs -o ro none /tmp";
   const env = { PATH: process.env.PATH, HOME: home };

@@ -113,6 +113,13 @@ export async function useExec(sandbox: LocalSandbox, spec: ExecSpec) {
   const either = await sandbox.exec(spec);
   same<typeof either.output, string | Uint8Array>(true);
 
+  const merged = { command: "true", mergeStreams: chunks.length > 0 };
+  await sandbox.exec(merged);
+  await sandbox.exec({ command: "true", mergeStreams: true, onStdout: (part) => void part.toUpperCase() });
+  await sandbox.exec({ command: "true", mergeStreams: false, onStderr: (part) => void part.toUpperCase() });
+  // @ts-expect-error merged output goes to onStdout
+  await sandbox.exec({ command: "true", mergeStreams: true, onStderr: () => {} });
+
   // @ts-expect-error one of the three, not two
   await sandbox.exec({ command: "true", argv: ["true"] });
   // @ts-expect-error none of the three

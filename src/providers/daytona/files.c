@@ -39,7 +39,7 @@ static int make_absolute(sbx_remote_file *file) {
   sbx_buf path;
   sbx_buf_init(&path, SBX__DAYTONA_URL_MAX);
   int rc = sbx__daytona_absolute(&path, file->steps.session, sbx_buf_slice(&file->path));
-  sbx_buf_deinit(&file->path);
+  file->said = file->path;
   file->path = path;
   return rc;
 }

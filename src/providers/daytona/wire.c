@@ -98,8 +98,13 @@ static bool owns_404(const sbx_json *body) {
          !sbx_slice_starts_with(message, sbx_slice_str("Cannot "));
 }
 
+#define KEY_ADVICE                                                                                 \
+  "; is the key right and still valid? It is `apiKey` or the variable DAYTONA_API_KEY, or else "   \
+  "`jwtToken` or DAYTONA_JWT_TOKEN"
+
 /* Whatever goes beyond a quota is a 400. */
 static const sbx_remote_meaning api_meanings[] = {
+    {401, NULL, SBX_EAUTH, KEY_ADVICE, SBX_REMOTE_EFFECT_NONE},
     {400, "limit exceeded", SBX_EQUOTA, NULL, SBX_REMOTE_EFFECT_NONE},
     {400, "exceeds maximum allowed", SBX_EQUOTA, NULL, SBX_REMOTE_EFFECT_NONE},
     /* A create says that a sandbox was made. */
@@ -119,6 +124,7 @@ const sbx_remote_service sbx__daytona_api = {
 
 // clang-format off
 #define TOOL_MEANINGS                                                                              \
+  {401, NULL, SBX_EAUTH, KEY_ADVICE, SBX_REMOTE_EFFECT_NONE},                                      \
   {400, "is the sandbox started", SBX_ECONFLICT, HALTED, SBX_REMOTE_EFFECT_NONE},                  \
   {400, "failed to get runner info", SBX_ECONFLICT, HALTED, SBX_REMOTE_EFFECT_NONE},               \
   {400, "failed to resolve container", SBX_ECONFLICT, HALTED, SBX_REMOTE_EFFECT_NONE},             \

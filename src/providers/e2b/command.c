@@ -87,10 +87,6 @@ static void put_env(sbx_json_out *out, const sbx_exec_spec *spec, const char *to
 }
 
 static int check(const sbx_exec_spec *spec, sbx_err *err) {
-  if (spec->context.len > 0)
-    return sbx_err_set(err, SBX_EUNSUPPORTED,
-                       "this sandbox has no interpreter, so there are no contexts; use a template "
-                       "whose name begins with \"code-interpreter\", or say interpreter: true");
   return sbx_runner_args_check(spec, err);
 }
 

@@ -490,7 +490,7 @@ static void on_program_done(sbx_op *op, void *arg) {
     sbx_err_set(&err, SBX_EPROVIDER, "e2b: kill: some processes of the command could not be ended");
   else if (err.code == SBX_OK && !g->kills && g->gap)
     sbx_err_set(&err, SBX_ENET, "e2b: a part of what a program printed was lost on the way");
-  sbx_steps_finish(&g->steps, err.code == SBX_OK ? NULL : &err);
+  sbx_steps_finish(&g->steps, &err);
 }
 
 static void start_program(sbx_steps *steps) {

@@ -48,6 +48,10 @@ static void hide(const sbx_config *config, const sbx_session *session, sbx_err *
   hide_text(session->box.traffic_token, err);
 }
 
+static uint32_t lacks(const sbx_config *config) {
+  return config->interpreter ? 0 : SBX_CAP_CONTEXTS;
+}
+
 static bool session_owned(const sbx_session *session) {
   return session->config->owned;
 }
@@ -71,6 +75,7 @@ const sbx_provider sbx_e2b_provider = {
     .id = "e2b",
     .caps = SBX_CAP_SEPARATE_STREAMS | SBX_CAP_TRUE_ORDER | SBX_CAP_STDIN | SBX_CAP_CWD |
             SBX_CAP_KILL | SBX_CAP_LIST | SBX_CAP_CONTEXTS | SBX_CAP_LIFETIME | SBX_CAP_PAUSE,
+    .lacks = lacks,
     .limit_margin_ms = 1000,
     .kill_budget_ms = 5000,
     .kill_confirms = true,

@@ -165,6 +165,8 @@ static bool owns_404(const sbx_json *body) {
 
 /* The limit of sandboxes at a time is a quota: no wait helps. */
 static const sbx_remote_meaning api_meanings[] = {
+    {401, NULL, SBX_EAUTH, "; is `apiKey`, or the variable E2B_API_KEY, right and still valid?",
+     SBX_REMOTE_EFFECT_NONE},
     {429, "maximum number of concurrent", SBX_EQUOTA, NULL, SBX_REMOTE_EFFECT_NONE},
     {503, NULL, SBX_EPROVIDER, NULL, SBX_REMOTE_EFFECT_NONE},
     {0},

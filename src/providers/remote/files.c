@@ -13,6 +13,7 @@ enum { SILENT_MS = 1500, PAGE = 4096 };
 static void release(sbx_steps *steps) {
   sbx_remote_file *file = sbx_remote_files_of(steps);
   sbx_buf_deinit(&file->path);
+  sbx_buf_deinit(&file->said);
   sbx_buf_deinit(&file->bytes);
 }
 
@@ -64,7 +65,7 @@ sbx_remote_file *sbx_remote_files_get(sbx_session *session, sbx_loop *loop,
 void sbx_remote_files_fail(sbx_remote_file *file, sbx_err *err) {
   if (err->code != SBX_ENOMEM) {
     sbx_err_append(err, "; the path was ");
-    sbx_err_append_remote(err, sbx_buf_slice(&file->path));
+    sbx_err_append_remote(err, sbx_buf_slice(file->said.len > 0 ? &file->said : &file->path));
   }
   sbx_steps_finish(&file->steps, err);
 }

@@ -28,6 +28,7 @@ typedef struct sbx_remote_file {
   const sbx_remote_files *files;
   const char *verb;
   sbx_buf path;   /* as the caller said it, until the provider makes it another */
+  sbx_buf said;   /* then as the caller said it, for messages; empty before */
   sbx_buf bytes;  /* put: they stay until the op ends, so that parts may borrow them */
   sbx_buf *out;   /* get */
   sbx_op *beside; /* the look at what is silent; it ends with it */

@@ -4,11 +4,11 @@
 import { randomBytes, randomUUID } from "node:crypto";
 import { EventEmitter } from "node:events";
 import { spawn } from "node:child_process";
-import { mkdirSync, mkdtempSync, rmSync, writeFileSync } from "node:fs";
+import { mkdirSync, mkdtempSync, writeFileSync } from "node:fs";
 import os from "node:os";
 import path from "node:path";
 import { PipeMaker } from "../fifo.js";
-import { Reaper, signalMarked } from "../processes.js";
+import { Reaper, removeFolder, signalMarked } from "../processes.js";
 import { Transition } from "./states.js";
 import { atLeast } from "./versions.js";
 
@@ -374,7 +374,7 @@ export class Fleet extends EventEmitter {
     this.#former.set(sandbox.id, sandbox);
     sandbox.halt();
     this.reaper.forget(sandbox.marker);
-    rmSync(sandbox.root, { recursive: true, force: true, maxRetries: 3 });
+    removeFolder(sandbox.root);
     this.emit("ended", sandbox);
   }
 
@@ -399,7 +399,7 @@ export class Fleet extends EventEmitter {
     for (const sandbox of this.all()) {
       sandbox.jump("destroyed");
     }
-    rmSync(this.directory, { recursive: true, force: true, maxRetries: 3 });
+    removeFolder(this.directory);
     this.reaper.dismiss();
   }
 }

@@ -3,13 +3,13 @@
 // @ts-check
 import { randomBytes, randomInt } from "node:crypto";
 import { EventEmitter } from "node:events";
-import { mkdirSync, mkdtempSync, rmSync, writeFileSync } from "node:fs";
+import { mkdirSync, mkdtempSync, writeFileSync } from "node:fs";
 import os from "node:os";
 import path from "node:path";
 import { PipeMaker } from "../fifo.js";
 import { ProcessTable } from "./process.js";
 import { Interpreter } from "./interpreter.js";
-import { Reaper, signalMarked } from "../processes.js";
+import { Reaper, removeFolder, signalMarked } from "../processes.js";
 
 /** @typedef {import("../exchange.js").Exchange} Exchange */
 
@@ -246,7 +246,7 @@ export class Fleet extends EventEmitter {
     sandbox.dropExchanges();
     this.#stopProcesses(sandbox);
     this.reaper.forget(sandbox.marker);
-    rmSync(sandbox.root, { recursive: true, force: true, maxRetries: 3 });
+    removeFolder(sandbox.root);
     this.emit("ended", sandbox.id, reason);
   }
 
@@ -312,7 +312,7 @@ export class Fleet extends EventEmitter {
 
   close() {
     for (const sandbox of this.all()) this.end(sandbox, "emulator closed");
-    rmSync(this.directory, { recursive: true, force: true, maxRetries: 3 });
+    removeFolder(this.directory);
     this.reaper.dismiss();
   }
 }

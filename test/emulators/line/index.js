@@ -14,7 +14,7 @@ import http from "node:http";
 import os from "node:os";
 import path from "node:path";
 
-import { signalMarked } from "../processes.js";
+import { removeFolder, signalMarked } from "../processes.js";
 
 /** @typedef {{ id: string, owner: string, dir: string, env: Record<string, string>, tags: Set<string> }} Sandbox */
 
@@ -29,7 +29,7 @@ export async function startLine() {
   function remove(sandbox) {
     sandboxes.delete(sandbox.id);
     signalMarked(`LINE_SANDBOX=${sandbox.id}`, "SIGKILL", sandbox.dir);
-    rmSync(sandbox.dir, { recursive: true, force: true });
+    removeFolder(sandbox.dir);
     // A real one takes its /tmp along.
     for (const tag of sandbox.tags) {
       for (const end of ["", ".stop", ".text", ".input", ".env"]) rmSync(`/tmp/.cloudsandbox-${tag}${end}`, { recursive: true, force: true });
@@ -99,7 +99,7 @@ export async function startLine() {
       for (const sandbox of [...sandboxes.values()]) remove(sandbox);
       server.closeAllConnections();
       await new Promise((resolve) => server.close(resolve));
-      rmSync(base, { recursive: true, force: true });
+      removeFolder(base);
     },
   };
 }

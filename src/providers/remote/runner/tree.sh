@@ -68,13 +68,12 @@ quick() {
 # pass LEAST: looks once at all processes with a number from LEAST on, adds those that belong to the tree,
 # and stops them when _cs_stop says so; _cs_new says whether there was one. A look at all takes out what has ended.
 pass() {
-  _cs_here=' ' _cs_new=
+  _cs_here=' ' _cs_new='' _cs_least=$1
   [ ! "$_cs_quick" ] || quick
-  _cs_least=$1
-  # Not as the default of an expansion: there zsh takes 0-9 for three characters.
+  # Not as ${_cs_all:-PATTERN}, which zsh does not expand.
   # shellcheck disable=SC2086
   if [ "$_cs_all" ]; then set -- $_cs_all; else set -- /proc/[0-9]*; fi
-  for _cs_f; do
+  for _cs_f in "$@"; do
     _cs_p=${_cs_f#/proc/} _cs_p=${_cs_p%/*}
     [ "$_cs_p" -ge "$_cs_least" ] || continue
     case $_cs_spare in *" $_cs_p "*) continue ;; esac
