@@ -82,7 +82,7 @@ function engineRow(engine, closer) {
         forget();
         for (const { Id } of containers(engine, `world=${world}`)) removeContainer(engine, Id);
       });
-      const options = () => ({ host: engine.host, image, pull: "never", labels: { world }, memoryMb: 512 });
+      const options = () => ({ host: engine.host, image, pull: "never", labels: { world } });
       return {
         options,
         make: (more) => track(new DockerSandbox({ ...options(), ...more })),

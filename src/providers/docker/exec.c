@@ -16,12 +16,10 @@
  * left when it was looked for. */
 #include "core/alloc.h"
 #include "core/err.h"
-#include "core/rand.h"
 #include "providers/docker/docker.h"
 #include "providers/docker/files.h"
 #include "providers/docker/process.h"
-#include "providers/remote/runner/args.h"
-#include "providers/remote/runner/trailer.h"
+#include "providers/remote/runner/streamed.h"
 
 #include <stdio.h>
 #include <string.h>
@@ -30,41 +28,26 @@ enum {
   DRAIN_MS = 300, /* for what a stream still holds when the command has ended */
   KILLER_MS = 4500,
   KILL_AGAIN_MS = 200,
-  NAME_SHOWN = 80,
   MOST_INPUT = 1 << 30,
 };
 
 typedef struct exec_op exec_op;
 typedef struct kill_op kill_op;
 
-/* One of the two streams, on its way to the output. */
-typedef struct stream_end {
-  exec_op *exec;
-  sbx_stream stream;
-  sbx_runner_trailer trailer;
-} stream_end;
-
 struct exec_op {
   sbx_steps steps; /* it waits for the process, or for the kill */
-  char token[SBX_RUNNER_TOKEN + 1];
+  sbx_runner_streamed streamed;
+  sbx_exec_status *status;
   sbx_buf request;
   sbx_buf input; /* its standard input; where its end cannot be told it becomes a file first */
   sbx_buf text;  /* what is too long for an argument; the same */
   sbx_op *saves[2];
   char paths[2][64]; /* of the two files; "": none */
-  sbx_buf main;      /* path of the file that code stands in; empty: it is no code */
-  char shell[NAME_SHOWN];
-  char dir[NAME_SHOWN];
-  sbx_output *out;
-  sbx_exec_status *status;
-  stream_end streams[2]; /* by sbx_stream */
-  sbx_timer drain;
   bool end_background;
   bool has_background; /* something was seen to hold the streams after the command's end */
   bool running;        /* it waits for the process */
   bool heard;          /* something came of the process */
   bool killed;         /* somebody kills the tree already */
-  sbx_err failure;     /* it failed so, and its tree has to be ended first */
   kill_op *killer;     /* it kills this op's tree, and is told when this has ended */
 };
 
@@ -96,17 +79,15 @@ static void on_killer(sbx_op *op, void *arg) {
 static sbx_op *kill_tree(const exec_op *x, sbx_op_done done, void *arg) {
   sbx_session *session = x->steps.session;
   const sbx_slice files[] = {sbx_slice_str(x->paths[0]), sbx_slice_str(x->paths[1]),
-                             sbx_buf_slice(&x->main)};
-  char mark[sizeof SBX_RUNNER_MARK + 1 + SBX_RUNNER_TOKEN];
+                             sbx_buf_slice(&x->streamed.main)};
   sbx_json_out json;
   sbx_buf request;
   tree_op *t = sbx_steps_new(sizeof *t, session, session->config->loop, done, arg);
   if (t == NULL)
     return NULL;
-  snprintf(mark, sizeof mark, SBX_RUNNER_MARK "=%s", x->token);
   sbx__docker_process_begin(&json, &request, session, sbx_runner_text(SBX_RUNNER_KILL), NULL,
                             false);
-  sbx_json_put_string(&json, sbx_slice_str(mark));
+  sbx_json_put_string(&json, sbx_slice_str(x->streamed.mark));
   sbx_json_put_string(&json, sbx_slice_str(""));
   for (size_t i = 0; i < sizeof files / sizeof *files; i++) {
     if (files[i].len > 0)
@@ -126,7 +107,7 @@ static sbx_op *kill_tree(const exec_op *x, sbx_op_done done, void *arg) {
 
 static void let_go(sbx_steps *steps) {
   exec_op *x = (exec_op *)(void *)steps;
-  sbx_timer_stop(&x->drain);
+  sbx_runner_streamed_stop(&x->streamed);
   if (x->killer != NULL)
     x->killer->exec = NULL;
   x->killer = NULL;
@@ -150,54 +131,20 @@ static void release(sbx_steps *steps) {
   sbx_buf_deinit(&x->request);
   sbx_buf_deinit(&x->input);
   sbx_buf_deinit(&x->text);
-  sbx_buf_deinit(&x->main);
+  sbx_runner_streamed_deinit(&x->streamed);
 }
 
 /* ---- how it ended --------------------------------------------------------------------------- */
 
-static bool both_lines_came(const exec_op *x) {
-  return x->streams[0].trailer.found && x->streams[1].trailer.found;
-}
-
 static void on_tree_killed(sbx_op *op, void *arg) {
   exec_op *x = arg;
   x->steps.request = NULL;
-  x->status->tree_gone = op->err.code == SBX_OK;
-  if (x->failure.code != SBX_OK)
-    sbx_err_append(&x->failure, x->status->tree_gone ? "; what it had started was ended"
-                                                     : "; it was not seen to end");
-  sbx_steps_finish(&x->steps, x->failure.code != SBX_OK ? &x->failure : NULL);
+  sbx_steps_finish(&x->steps, sbx_runner_streamed_tree(&x->streamed, op->err.code == SBX_OK));
 }
 
 static void end_tree(exec_op *x) {
   x->killed = true;
   sbx_steps_wait_for(&x->steps, kill_tree(x, on_tree_killed, x));
-}
-
-/* The program has started nothing. True: so it was. */
-static bool fail_unstarted(exec_op *x, int code) {
-  sbx_err err;
-  if (code != SBX_RUNNER_NO_SHELL && code != SBX_RUNNER_NO_DIRECTORY)
-    return false;
-  x->status->started = false;
-  if (code == SBX_RUNNER_NO_SHELL) {
-    sbx_err_set(&err, SBX_EINVAL, "docker: command: the container has no shell ");
-    sbx_err_append_remote(&err, sbx_slice_str(x->shell));
-    sbx_err_append(&err, "; leave `shell` out, or name one that is there");
-  } else {
-    sbx_err_set(&err, SBX_EINVAL, "docker: command: the working directory ");
-    sbx_err_append_remote(&err, sbx_slice_str(x->dir));
-    sbx_err_append(&err, " cannot be entered" SBX__CWD_ADVICE);
-  }
-  err.provider = "docker";
-  sbx_steps_finish(&x->steps, &err);
-  return true;
-}
-
-static void take_signal(sbx_exec_status *status, int number) {
-  status->outcome = SBX_SIGNALLED;
-  status->signal_number = number;
-  status->signal_name = number == 9 ? "SIGKILL" : NULL;
 }
 
 /* What was left was ended by the program, where that was asked for; `ended`: there was something. A
@@ -213,15 +160,18 @@ static void finish_ended(exec_op *x, bool ended) {
 
 /* By the lines. */
 static void take_lines(exec_op *x) {
-  const sbx_runner_trailer *said = &x->streams[0].trailer;
+  const sbx_runner_trailer *said = sbx_runner_streamed_line(&x->streamed);
   sbx_exec_status *status = x->status;
-  if (fail_unstarted(x, said->exit_code))
+  sbx_err err;
+  if (sbx_runner_streamed_unstarted(&x->streamed, "docker", &err)) {
+    sbx_steps_finish(&x->steps, &err);
     return;
+  }
   status->limit_kept =
       said->exit_code == SBX_RUNNER_LIMIT_GONE || said->exit_code == SBX_RUNNER_LIMIT;
   if (status->limit_kept) {
     status->tree_gone = said->exit_code == SBX_RUNNER_LIMIT_GONE;
-    take_signal(status, 9);
+    sbx_runner_streamed_killed(&x->streamed);
     x->has_background = false;
   } else {
     status->exit_code = said->exit_code;
@@ -232,7 +182,7 @@ static void take_lines(exec_op *x) {
 
 /* Killed before it was started, or with all that could have told. */
 static void take_kill(exec_op *x) {
-  take_signal(x->status, 9);
+  sbx_runner_streamed_killed(&x->streamed);
   sbx_steps_finish(&x->steps, NULL);
 }
 
@@ -244,8 +194,12 @@ static void take_exit(exec_op *x, const sbx__docker_end *end) {
     sbx_steps_finish(&x->steps, &err);
     return;
   }
-  if (end->exit_code > 128 && end->exit_code < 160)
-    take_signal(x->status, end->exit_code - 128);
+  if (end->exit_code == 128 + 9) {
+    sbx_runner_streamed_killed(&x->streamed);
+  } else if (end->exit_code > 128 && end->exit_code < 160) {
+    x->status->outcome = SBX_SIGNALLED;
+    x->status->signal_number = end->exit_code - 128;
+  }
   x->status->exit_code = end->exit_code;
   x->status->output_lost = true; /* what came is not all, as far as can be known */
   finish_ended(x, false);
@@ -263,16 +217,15 @@ static void on_process_done(sbx_op *op, void *arg) {
   x->steps.request = NULL;
   x->running = false;
   x->status->started = end->may_have_run;
-  sbx_runner_trailer_end(&x->streams[0].trailer);
-  sbx_runner_trailer_end(&x->streams[1].trailer);
-  if (both_lines_came(x)) {
+  sbx_runner_streamed_flush(&x->streamed);
+  if (sbx_runner_streamed_told(&x->streamed)) {
     take_lines(x);
   } else if (x->status->tree_gone) {
     take_kill(x);
   } else if (op->err.code == SBX_OK && end->exited) {
     take_exit(x, end);
   } else if (is_left_alone(x, &op->err)) {
-    sbx_err_copy(&x->failure, &op->err);
+    sbx_err_copy(&x->streamed.failure, &op->err);
     end_tree(x);
   } else {
     sbx_steps_finish(&x->steps, &op->err);
@@ -281,30 +234,22 @@ static void on_process_done(sbx_op *op, void *arg) {
 
 /* ---- output --------------------------------------------------------------------------------- */
 
-static void on_clean_bytes(void *arg, sbx_slice bytes) {
-  stream_end *s = arg;
-  /* Out of memory loses the bytes, which are then counted as dropped. */
-  sbx_output_add(s->exec->out, s->stream, bytes);
-}
-
 static void on_output(void *arg, sbx_stream stream, sbx_slice bytes) {
   exec_op *x = arg;
   x->heard = true;
-  sbx_runner_trailer_feed(&x->streams[stream].trailer, bytes);
-  if (both_lines_came(x) && !x->drain.armed && !x->steps.op.finished)
-    sbx_timer_start(&x->drain, DRAIN_MS);
+  sbx_runner_streamed_feed(&x->streamed, stream, bytes);
 }
 
 static bool is_told(void *arg) {
   const exec_op *x = arg;
-  return both_lines_came(x) || x->status->tree_gone;
+  return sbx_runner_streamed_told(&x->streamed) || x->status->tree_gone;
 }
 
 /* The streams stay open: something holds them. */
 static void on_drain(sbx_timer *timer) {
-  exec_op *x = (exec_op *)(void *)((char *)timer - offsetof(exec_op, drain));
+  exec_op *x = (exec_op *)(void *)((char *)timer - offsetof(exec_op, streamed.drain));
   if (x->running) {
-    x->has_background = both_lines_came(x);
+    x->has_background = sbx_runner_streamed_told(&x->streamed);
     sbx__docker_process_leave(x->steps.request);
   } else if (x->steps.request == NULL) {
     take_kill(x);
@@ -374,7 +319,7 @@ static void put_env(sbx_json_out *json, const exec_op *x, const sbx_exec_spec *s
     sbx_buf_truncate(&line, 0);
     sbx_buf_append_slice(&line, mark ? sbx_slice_str(SBX_RUNNER_MARK) : spec->env[i].name);
     sbx_buf_append_char(&line, '=');
-    sbx_buf_append_slice(&line, mark ? sbx_slice_str(x->token) : spec->env[i].value);
+    sbx_buf_append_slice(&line, mark ? sbx_slice_str(x->streamed.token) : spec->env[i].value);
     sbx_json_put_string(json, sbx_buf_slice(&line));
   }
   sbx_json_end_array(json);
@@ -414,26 +359,20 @@ static int prepare(exec_op *x, const sbx_exec_spec *spec, sbx_err *err) {
   int rc = sbx_runner_args_check(spec, err);
   if (rc == SBX_OK && spec->context.len > 0)
     rc = sbx_err_set(err, SBX_EUNSUPPORTED, "docker: there are no contexts of an interpreter");
-  if (rc == SBX_OK)
-    rc = sbx_random_hex(x->token, SBX_RUNNER_TOKEN, err);
   if (rc != SBX_OK)
     return rc;
   const bool needed[2] = {spec->stdin_bytes.len > 0 && !sbx__docker_tells_end(x->steps.session),
                           sbx_runner_args_is_long(spec)};
   for (size_t i = 0; i < 2; i++) {
     if (needed[i])
-      snprintf(x->paths[i], sizeof x->paths[i], "/tmp/.cloudsandbox-%s-%s", x->token, names[i]);
+      snprintf(x->paths[i], sizeof x->paths[i], "/tmp/.cloudsandbox-%s-%s", x->streamed.token,
+               names[i]);
   }
   sbx_buf_append_slice(&x->input, spec->stdin_bytes);
   if (needed[1]) {
     /* The script closes the descriptor that it comes on, in its first line: line numbers hold. */
     sbx_buf_append_str(&x->text, spec->kind == SBX_EXEC_SHELL ? "exec 9<&-; " : "");
     sbx_buf_append_slice(&x->text, spec->text);
-  }
-  if (spec->kind == SBX_EXEC_CODE) { /* as begin_code.sh names it */
-    sbx_buf_append_slice(&x->main, spec->cwd);
-    sbx_buf_appendf(&x->main, "%s.cloudsandbox-%s.%s", spec->cwd.len > 0 ? "/" : "", x->token,
-                    spec->language == SBX_LANG_PYTHON ? "py" : "js");
   }
   write_request(x, spec);
   rc = x->request.error != SBX_OK ? x->request.error
@@ -446,11 +385,6 @@ static int prepare(exec_op *x, const sbx_exec_spec *spec, sbx_err *err) {
                                         : NULL);
 }
 
-static void show(char *out, sbx_slice text) {
-  snprintf(out, NAME_SHOWN, "%.*s", (int)(text.len < NAME_SHOWN ? text.len : NAME_SHOWN),
-           text.len > 0 ? text.ptr : "");
-}
-
 sbx_op *sbx__docker_exec(sbx_session *session, const sbx_exec_spec *spec, sbx_output *out,
                          sbx_exec_status *status, sbx_op_done done, void *arg) {
   sbx_err err;
@@ -461,22 +395,14 @@ sbx_op *sbx__docker_exec(sbx_session *session, const sbx_exec_spec *spec, sbx_ou
   x->steps.ending = on_ending;
   x->steps.let_go = let_go;
   x->steps.release = release;
-  x->out = out;
   x->status = status;
   x->end_background = spec->end_background;
-  show(x->shell, spec->shell);
-  show(x->dir, spec->cwd);
   sbx_buf_init(&x->input, MOST_INPUT);
   sbx_buf_init(&x->text, SIZE_MAX / 2);
-  sbx_buf_init(&x->main, SIZE_MAX / 2);
-  sbx_timer_init(&x->drain, session->config->loop, on_drain);
-  for (size_t i = 0; i < 2; i++) {
-    x->streams[i] = (stream_end){.exec = x, .stream = (sbx_stream)i};
-    x->streams[i].trailer.token = x->token;
-    x->streams[i].trailer.fn = on_clean_bytes;
-    x->streams[i].trailer.arg = &x->streams[i];
-  }
-  if (prepare(x, spec, &err) == SBX_OK)
+  x->streamed.drain_ms = DRAIN_MS;
+  sbx_timer_init(&x->streamed.drain, session->config->loop, on_drain);
+  if (sbx_runner_streamed_init(&x->streamed, spec, out, status, &err) == SBX_OK &&
+      prepare(x, spec, &err) == SBX_OK)
     save_and_run(x);
   else
     sbx_steps_finish(&x->steps, &err);
@@ -494,8 +420,7 @@ static void release_kill(sbx_steps *steps) {
 /* Nothing is left of the tree: the exec ends soon, also when its stream does not. */
 static void exec_tree_gone(exec_op *x) {
   x->status->tree_gone = true;
-  if (!x->drain.armed)
-    sbx_timer_start(&x->drain, DRAIN_MS);
+  sbx_runner_streamed_drain(&x->streamed);
 }
 
 static void kill_now(sbx_steps *steps);

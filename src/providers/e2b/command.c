@@ -81,20 +81,16 @@ static void put_env(sbx_json_out *out, const sbx_exec_spec *spec, const char *to
     sbx_json_put_name(out, spec->env[i].name);
     sbx_json_put_string(out, spec->env[i].value);
   }
-  sbx_json_put_name(out, sbx_slice_str(SBX__E2B_MARK));
+  sbx_json_put_name(out, sbx_slice_str(SBX_RUNNER_MARK));
   put_str(out, token);
   sbx_json_end_object(out);
-}
-
-static int check(const sbx_exec_spec *spec, sbx_err *err) {
-  return sbx_runner_args_check(spec, err);
 }
 
 int sbx__e2b_command_make(sbx__e2b_command *command, const sbx_exec_spec *spec,
                           const sbx_config *config, const char *token, sbx_err *err) {
   sbx_json_out out;
   *command = (sbx__e2b_command){0};
-  int rc = check(spec, err);
+  int rc = sbx_runner_args_check(spec, err);
   if (rc != SBX_OK)
     return rc;
   choose_uploads(command, spec, token);
@@ -116,15 +112,6 @@ int sbx__e2b_command_make(sbx__e2b_command *command, const sbx_exec_spec *spec,
                          ? "the argument list and the environment of the command are too large; "
                            "pass long text through stdin or a file"
                          : NULL);
-}
-
-/* The program puts code into this file, and takes it away unless it is killed. */
-int sbx__e2b_command_main(sbx_buf *path, const sbx_exec_spec *spec, const char *token) {
-  if (spec->kind != SBX_EXEC_CODE)
-    return SBX_OK;
-  sbx_buf_append_slice(path, spec->cwd);
-  return sbx_buf_appendf(path, "%s" SBX__E2B_OURS "%s.%s", spec->cwd.len > 0 ? "/" : "", token,
-                         spec->language == SBX_LANG_PYTHON ? "py" : "js");
 }
 
 void sbx__e2b_command_free(sbx__e2b_command *command) {

@@ -5,9 +5,6 @@
 #include "providers/e2b/process.h"
 #include "providers/remote/runner/args.h"
 
-/* The variable in the environment of all processes of a command. */
-#define SBX__E2B_MARK SBX_RUNNER_MARK
-
 /* A command as it goes over the wire: files to upload first, then the start request. The slices are
  * borrowed from the spec. */
 typedef struct sbx__e2b_command {
@@ -19,6 +16,5 @@ typedef struct sbx__e2b_command {
 int sbx__e2b_command_make(sbx__e2b_command *command, const sbx_exec_spec *spec,
                           const sbx_config *config, const char *token, sbx_err *err);
 void sbx__e2b_command_free(sbx__e2b_command *command);
-/* Appends the path of the file that the command's code stands in, if it is code. */
-int sbx__e2b_command_main(sbx_buf *path, const sbx_exec_spec *spec, const char *token);
+
 #endif

@@ -17,8 +17,7 @@
 #include "providers/e2b/command.h"
 
 #include "core/err.h"
-#include "core/rand.h"
-#include "providers/remote/runner/trailer.h"
+#include "providers/remote/runner/streamed.h"
 
 #include <stdio.h>
 #include <string.h>
@@ -28,9 +27,7 @@ enum {
   DRAIN_MS = 500, /* for what a stream still holds when the command has ended */
   SIGNAL_MS = 4000,
   KILL_AGAIN_MS = 300, /* while it was asked to start, and has not told that it did */
-  MAX_PATH = 64 * 1024,
   CLOCK_MARGIN_S = 10, /* by which the sandbox's clock may differ from ours since a start */
-  SHOWN = 80,          /* so much of a name, with its NUL, is shown in messages */
 };
 
 /* ---- a command ------------------------------------------------------------------------------ */
@@ -38,18 +35,11 @@ enum {
 typedef struct exec_op exec_op;
 typedef struct kill_op kill_op;
 
-/* One of the two streams, on its way to the output. */
-typedef struct stream_end {
-  exec_op *exec;
-  sbx_stream stream;
-  sbx_runner_trailer trailer;
-} stream_end;
-
 /* The end of a tree. It is told of the command's end, if that comes before its own. */
 struct kill_op {
   sbx_steps steps;
   exec_op *exec; /* NULL when it has ended */
-  char token[SBX__E2B_TOKEN_LEN + 1];
+  char mark[sizeof SBX_RUNNER_MARK + 1 + SBX_RUNNER_TOKEN];
   sbx_buf main;
   int64_t pid;            /* of its first process; 0: unknown, -1: not started */
   uint64_t started_at_ms; /* and by the date: */
@@ -61,23 +51,16 @@ struct exec_op {
   sbx_steps steps; /* it waits for the process, or for the kill */
   sbx_op *uploads[2];
   sbx__e2b_command command;
-  char token[SBX__E2B_TOKEN_LEN + 1];
-  sbx_buf main; /* the file of its code; empty: none */
-  char cwd[SHOWN];
-  char shell[SHOWN];
-  sbx_output *out;
+  sbx_runner_streamed streamed;
   sbx_exec_status *status;
-  stream_end streams[2]; /* by sbx_stream */
   uint64_t limit_ms;
   uint64_t started_at_ms;
   int64_t started_at_s; /* the same by the date */
-  sbx_timer drain;
-  bool began; /* the sandbox's life knows of it */
+  bool began;           /* the sandbox's life knows of it */
   bool end_background;
   bool has_background; /* something was seen to hold the streams after the command's end */
   bool running;        /* it waits for the process */
   bool killed;         /* somebody kills the tree already */
-  sbx_err failure;     /* it failed so, and its tree has to be ended first */
   kill_op *killer;     /* that the port has asked for */
 };
 
@@ -96,7 +79,7 @@ static void remove_uploads(exec_op *x) {
 
 static void let_go(sbx_steps *steps) {
   exec_op *x = (exec_op *)(void *)steps;
-  sbx_timer_stop(&x->drain);
+  sbx_runner_streamed_stop(&x->streamed);
   if (x->killer != NULL)
     x->killer->exec = NULL;
   x->killer = NULL;
@@ -120,7 +103,7 @@ static void on_ending(sbx_steps *steps, int reason) {
 static void release(sbx_steps *steps) {
   exec_op *x = (exec_op *)(void *)steps;
   sbx__e2b_command_free(&x->command);
-  sbx_buf_deinit(&x->main);
+  sbx_runner_streamed_deinit(&x->streamed);
 }
 
 /* ---- the end of a tree ---------------------------------------------------------------------- */
@@ -156,8 +139,7 @@ static void finish_kill(kill_op *k) {
   bool gone = k->failure.code == SBX_OK;
   if (gone && x != NULL) {
     x->status->tree_gone = true;
-    if (!x->drain.armed)
-      sbx_timer_start(&x->drain, DRAIN_MS);
+    sbx_runner_streamed_drain(&x->streamed);
   }
   sbx_steps_finish(&k->steps, gone ? NULL : &k->failure);
 }
@@ -192,14 +174,13 @@ static void kill_now(sbx_steps *steps) {
   const exec_op *x = k->exec;
   int64_t age_s = (int64_t)((sbx_now_ms() - k->started_at_ms) / 1000);
   int64_t by_date_s = (int64_t)time(NULL) - k->started_at_s; /* this machine may have slept */
-  char mark[sizeof SBX__E2B_MARK + 1 + SBX__E2B_TOKEN_LEN], first[64] = "";
+  char first[64] = "";
   if (x != NULL && x->running)
     k->pid = sbx__e2b_process_end(x->steps.request)->pid;
-  snprintf(mark, sizeof mark, SBX__E2B_MARK "=%s", k->token);
   if (k->pid > 0)
     snprintf(first, sizeof first, "%lld:~%lld", (long long)k->pid,
              (long long)(age_s > by_date_s ? age_s : by_date_s) + CLOCK_MARGIN_S);
-  const char *const words[] = {mark, first, NULL};
+  const char *const words[] = {k->mark, first, NULL};
   sbx_steps_wait_for(steps, sbx__e2b_killer(steps->session, SBX_RUNNER_KILL, words, on_killed, k));
 }
 
@@ -209,11 +190,11 @@ static kill_op *kill_new(exec_op *x, sbx_op_done done, void *arg) {
   if (k == NULL)
     return NULL;
   k->steps.release = release_kill;
-  memcpy(k->token, x->token, sizeof k->token);
+  memcpy(k->mark, x->streamed.mark, sizeof k->mark);
   k->started_at_ms = x->started_at_ms;
   k->started_at_s = x->started_at_s;
-  sbx_buf_init(&k->main, MAX_PATH);
-  sbx_buf_append_slice(&k->main, sbx_buf_slice(&x->main));
+  sbx_buf_init(&k->main, x->streamed.main.max);
+  sbx_buf_append_slice(&k->main, sbx_buf_slice(&x->streamed.main));
   x->killed = true;
   return k;
 }
@@ -233,18 +214,10 @@ sbx_op *sbx__e2b_kill(sbx_session *session, sbx_op *exec, sbx_op_done done, void
 
 /* ---- how it ended --------------------------------------------------------------------------- */
 
-static bool both_lines_came(const exec_op *x) {
-  return x->streams[0].trailer.found && x->streams[1].trailer.found;
-}
-
 static void on_tree_killed(sbx_op *op, void *arg) {
   exec_op *x = arg;
   x->steps.request = NULL;
-  x->status->tree_gone = op->err.code == SBX_OK;
-  if (x->failure.code != SBX_OK)
-    sbx_err_append(&x->failure, x->status->tree_gone ? "; what it had started was ended"
-                                                     : "; it was not seen to end");
-  sbx_steps_finish(&x->steps, x->failure.code != SBX_OK ? &x->failure : NULL);
+  sbx_steps_finish(&x->steps, sbx_runner_streamed_tree(&x->streamed, op->err.code == SBX_OK));
 }
 
 /* The service has ended the process that it knows, or only its stream; not what that had started.
@@ -258,32 +231,17 @@ static void end_tree(exec_op *x, const sbx__e2b_end *end) {
   sbx_steps_wait_for(&x->steps, k != NULL ? &k->steps.op : NULL);
 }
 
-/* The wrapper has told that it started nothing. */
-static bool has_no_shell(const exec_op *x) {
-  return x->streams[0].trailer.found && x->streams[0].trailer.exit_code == SBX_RUNNER_NO_SHELL;
-}
-
-static void fail_without_shell(exec_op *x) {
-  sbx_err err;
-  x->status->started = false;
-  sbx_err_set(&err, SBX_EINVAL, "e2b: command: the sandbox has no shell ");
-  sbx_err_append_remote(&err, sbx_slice_str(x->shell));
-  sbx_err_append(&err, "; leave `shell` out, or name one that is there");
-  sbx_steps_finish(&x->steps, &err);
-}
-
 static void take_end(exec_op *x, const sbx__e2b_end *end) {
   sbx_exec_status *status = x->status;
   if (end->ended && !end->exited) {
     status->outcome = SBX_SIGNALLED;
     status->signal_number = end->signal_number;
     status->signal_name = end->signal_name;
-  } else if (end->ended || both_lines_came(x)) {
-    status->exit_code = end->ended ? end->exit_code : x->streams[0].trailer.exit_code;
+  } else if (end->ended || sbx_runner_streamed_told(&x->streamed)) {
+    status->exit_code =
+        end->ended ? end->exit_code : sbx_runner_streamed_line(&x->streamed)->exit_code;
   } else { /* its tree was killed */
-    status->outcome = SBX_SIGNALLED;
-    status->signal_number = 9;
-    status->signal_name = "SIGKILL";
+    sbx_runner_streamed_killed(&x->streamed);
   }
   status->background_killed = x->end_background && x->has_background;
   status->background_running = !x->end_background && x->has_background && !x->killed;
@@ -315,20 +273,20 @@ static bool is_left_alone(const exec_op *x, const sbx__e2b_end *end, const sbx_e
 static void on_process_done(sbx_op *op, void *arg) {
   exec_op *x = arg;
   const sbx__e2b_end *end = sbx__e2b_process_end(op);
+  sbx_err err;
   x->steps.request = NULL;
   x->running = false;
   x->status->started = end->may_have_run;
-  sbx_runner_trailer_end(&x->streams[0].trailer);
-  sbx_runner_trailer_end(&x->streams[1].trailer);
+  sbx_runner_streamed_flush(&x->streamed);
   x->status->limit_kept = ended_by_limit(x, end) && !x->status->tree_gone;
   if (x->status->limit_kept) {
     end_tree(x, end);
-  } else if (has_no_shell(x)) {
-    fail_without_shell(x);
-  } else if (end->ended || both_lines_came(x) || x->status->tree_gone) {
+  } else if (sbx_runner_streamed_unstarted(&x->streamed, "e2b", &err)) {
+    sbx_steps_finish(&x->steps, &err);
+  } else if (end->ended || sbx_runner_streamed_told(&x->streamed) || x->status->tree_gone) {
     take_end(x, end);
   } else if (is_left_alone(x, end, &op->err)) {
-    sbx_err_copy(&x->failure, &op->err);
+    sbx_err_copy(&x->streamed.failure, &op->err);
     end_tree(x, end);
   } else {
     sbx_steps_finish(&x->steps, &op->err);
@@ -337,30 +295,20 @@ static void on_process_done(sbx_op *op, void *arg) {
 
 /* ---- output --------------------------------------------------------------------------------- */
 
-static void on_clean_bytes(void *arg, sbx_slice bytes) {
-  stream_end *s = arg;
-  /* Out of memory loses the bytes, which are then counted as dropped. */
-  sbx_output_add(s->exec->out, s->stream, bytes);
-}
-
 static void on_output(void *arg, sbx_stream stream, sbx_slice bytes) {
-  exec_op *x = arg;
-  sbx_runner_trailer_feed(&x->streams[stream].trailer, bytes);
-  if (both_lines_came(x) && !x->drain.armed && !x->steps.op.finished)
-    sbx_timer_start(&x->drain, DRAIN_MS);
+  sbx_runner_streamed_feed(&((exec_op *)arg)->streamed, stream, bytes);
 }
 
 static void on_gap(void *arg) {
   exec_op *x = arg;
-  x->status->output_lost = x->status->output_lost || !both_lines_came(x);
-  sbx_runner_trailer_end(&x->streams[0].trailer);
-  sbx_runner_trailer_end(&x->streams[1].trailer);
+  x->status->output_lost = x->status->output_lost || !sbx_runner_streamed_told(&x->streamed);
+  sbx_runner_streamed_flush(&x->streamed);
 }
 
 static void on_drain(sbx_timer *timer) {
-  exec_op *x = (exec_op *)(void *)((char *)timer - offsetof(exec_op, drain));
+  exec_op *x = (exec_op *)(void *)((char *)timer - offsetof(exec_op, streamed.drain));
   if (x->running) {
-    x->has_background = both_lines_came(x);
+    x->has_background = sbx_runner_streamed_told(&x->streamed);
     sbx__e2b_process_leave(x->steps.request);
   } else if (x->started_at_ms == 0) {
     end_unstarted(x);
@@ -372,7 +320,7 @@ static void on_drain(sbx_timer *timer) {
 static void run(exec_op *x) {
   sbx_session *session = x->steps.session;
   sbx__e2b_process_spec spec = {.request = sbx_buf_slice(&x->command.request),
-                                .cwd = x->cwd,
+                                .cwd = x->streamed.dir,
                                 .limit_ms = x->limit_ms,
                                 .on_output = on_output,
                                 .on_gap = on_gap};
@@ -417,12 +365,6 @@ static int upload(exec_op *x, sbx_err *err) {
   return SBX_OK;
 }
 
-/* The beginning of a text, for messages. */
-static void show(char *out, size_t size, sbx_slice text) {
-  snprintf(out, size, "%.*s", (int)(text.len < size ? text.len : size),
-           text.len > 0 ? text.ptr : "");
-}
-
 sbx_op *sbx__e2b_exec(sbx_session *session, const sbx_exec_spec *spec, sbx_output *out,
                       sbx_exec_status *status, sbx_op_done done, void *arg) {
   sbx_err err;
@@ -432,25 +374,14 @@ sbx_op *sbx__e2b_exec(sbx_session *session, const sbx_exec_spec *spec, sbx_outpu
   x->steps.ending = on_ending;
   x->steps.let_go = let_go;
   x->steps.release = release;
-  x->out = out;
   x->status = status;
   x->limit_ms = spec->timeout_ms;
   x->end_background = spec->end_background;
-  sbx_buf_init(&x->main, MAX_PATH);
-  show(x->shell, sizeof x->shell, spec->shell);
-  show(x->cwd, sizeof x->cwd, spec->cwd);
-  sbx_timer_init(&x->drain, session->config->loop, on_drain);
-  for (size_t i = 0; i < 2; i++) {
-    x->streams[i] = (stream_end){.exec = x, .stream = (sbx_stream)i};
-    x->streams[i].trailer.token = x->token;
-    x->streams[i].trailer.fn = on_clean_bytes;
-    x->streams[i].trailer.arg = &x->streams[i];
-  }
-  int rc = sbx_random_hex(x->token, SBX__E2B_TOKEN_LEN, &err);
+  x->streamed.drain_ms = DRAIN_MS;
+  sbx_timer_init(&x->streamed.drain, session->config->loop, on_drain);
+  int rc = sbx_runner_streamed_init(&x->streamed, spec, out, status, &err);
   if (rc == SBX_OK)
-    rc = sbx__e2b_command_make(&x->command, spec, session->config, x->token, &err);
-  if (rc == SBX_OK && sbx__e2b_command_main(&x->main, spec, x->token) != SBX_OK)
-    rc = sbx_err_set(&err, x->main.error, NULL);
+    rc = sbx__e2b_command_make(&x->command, spec, session->config, x->streamed.token, &err);
   if (rc == SBX_OK)
     rc = upload(x, &err);
   if (rc != SBX_OK)

@@ -5,6 +5,7 @@
 
 #include "core/enc.h"
 #include "core/err.h"
+#include "providers/provider.h"
 
 enum {
   MAX_VARIABLE = 128 * 1024 - 8
@@ -74,4 +75,19 @@ int sbx_runner_args_check(const sbx_exec_spec *spec, sbx_err *err) {
     return SBX_ETOOBIG;
   }
   return SBX_OK;
+}
+
+void sbx_runner_no_shell(sbx_err *err, const char *provider, const char *name) {
+  sbx_err_set(err, SBX_EINVAL, "%s: there is no shell ", provider);
+  sbx_err_append_remote(err, sbx_slice_str(name));
+  sbx_err_append(err, " in the sandbox; install it, or leave `shell` out");
+  err->provider = provider;
+}
+
+void sbx_runner_no_directory(sbx_err *err, const char *provider, const char *name) {
+  sbx_err_set(err, SBX_EINVAL, "%s: cannot run in the working directory \"", provider);
+  sbx_err_append_remote(err, sbx_slice_str(name));
+  sbx_err_append(err, "\": it is not there, is no directory, or must not be entered");
+  sbx_err_append(err, SBX__CWD_ADVICE);
+  err->provider = provider;
 }

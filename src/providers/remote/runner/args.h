@@ -20,4 +20,8 @@ void sbx_runner_args_put(sbx_json_out *out, const sbx_exec_spec *spec);
 /* Whether one of the variables behind number `i`, or the mark, has the same name. */
 bool sbx_runner_args_is_set_again(const sbx_exec_spec *spec, size_t i);
 
+/* Why a program has started nothing: SBX_EINVAL. */
+void sbx_runner_no_shell(sbx_err *err, const char *provider, const char *name);
+void sbx_runner_no_directory(sbx_err *err, const char *provider, const char *name);
+
 #endif

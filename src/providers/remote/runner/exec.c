@@ -12,6 +12,7 @@
  * Invariant: the line that runs the command is sent once; what is fetched is counted, so that every
  * byte reaches the collector once, in order. */
 #include "core/err.h"
+#include "providers/remote/runner/args.h"
 #include "providers/remote/runner/store.h"
 
 #include <stdio.h>
@@ -260,14 +261,9 @@ static void finish_unstarted(exec_op *exec) {
   sbx_err err;
   exec->status->started = false;
   if (exec->report.end == SBX_RUNNER_NODIR) {
-    sbx_err_set(&err, SBX_EINVAL, "%s: cannot run in the working directory \"", provider);
-    sbx_err_append_remote(&err, sbx_slice_str(exec->dir));
-    sbx_err_append(&err, "\": it is not there, is no directory, or must not be entered");
-    sbx_err_append(&err, SBX__CWD_ADVICE);
+    sbx_runner_no_directory(&err, provider, exec->dir);
   } else if (exec->report.end == SBX_RUNNER_NOSHELL) {
-    sbx_err_set(&err, SBX_EINVAL, "%s: there is no such shell in the sandbox: ", provider);
-    sbx_err_append_remote(&err, sbx_slice_str(exec->shell));
-    sbx_err_append(&err, "; install it, or take \"sh\"");
+    sbx_runner_no_shell(&err, provider, exec->shell);
   } else {
     sbx__runner_unstored(exec->op.runner, &err);
   }
