@@ -5,12 +5,13 @@
 // agent tools that it never calls costs nothing.
 import { DaytonaSandbox } from "./daytona.js";
 import { E2BSandbox } from "./e2b.js";
+import { HttpSandbox } from "./http.js";
 import { LocalSandbox } from "./local.js";
 import { asyncDispose, checkNames, detached, inspectKey, invalid, reading, shownAs } from "./options.js";
 import { AGENT_PREFIX, sandboxTools } from "./tools.js";
 
 /** @import { CloudSandbox, DaytonaSandboxOptions, E2BSandboxOptions } from "../types/index.js" */
-/** @import { LocalSandboxOptions, SandboxCloseOptions, SandboxTools, ToolDef } from "../types/index.js" */
+/** @import { HttpSandboxOptions, LocalSandboxOptions, SandboxCloseOptions, SandboxTools, ToolDef } from "../types/index.js" */
 
 const METHODS = /** @type {const} */ (["start", "run", "shell", "writeFile", "readFile", "close"]);
 /** The longest tool name, `sandbox_<name>_write_file`, must not pass 64 characters. */
@@ -143,6 +144,18 @@ export class DaytonaSandboxToolkit extends SandboxToolkit {
   /** @param {DaytonaSandboxOptions} [options] */
   constructor(options) {
     super(new DaytonaSandbox(unnamed(options, "DaytonaSandbox"), "DaytonaSandboxToolkit"), { name: "daytona" });
+  }
+}
+
+/**
+ * The four tools of a new HttpSandbox, named `sandbox_http_*`.
+ *
+ * @extends {SandboxToolkit<HttpSandbox>}
+ */
+export class HttpSandboxToolkit extends SandboxToolkit {
+  /** @param {HttpSandboxOptions} [options] */
+  constructor(options) {
+    super(new HttpSandbox(unnamed(options, "HttpSandbox"), "HttpSandboxToolkit"), { name: "http" });
   }
 }
 

@@ -3,10 +3,12 @@
 export { SandboxAgent } from "./agent.js";
 export { DaytonaSandbox } from "./daytona.js";
 export { E2BSandbox } from "./e2b.js";
+export { HttpSandbox } from "./http.js";
 export { LocalSandbox } from "./local.js";
 export {
   DaytonaSandboxToolkit,
   E2BSandboxToolkit,
+  HttpSandboxToolkit,
   LocalSandboxToolkit,
   SandboxToolkit,
   Toolkit,

@@ -16,12 +16,12 @@ import { tempDir } from "../support/temp.js";
 const manifest = JSON.parse(readFileSync(path.join(ROOT, "package.json"), "utf8"));
 
 const ROOT_NAMES = [
-  "DaytonaSandbox", "DaytonaSandboxToolkit", "E2BSandbox", "E2BSandboxToolkit", "LocalSandbox", "LocalSandboxToolkit",
+  "DaytonaSandbox", "DaytonaSandboxToolkit", "E2BSandbox", "E2BSandboxToolkit", "HttpSandbox", "HttpSandboxToolkit", "LocalSandbox", "LocalSandboxToolkit",
   "PathSecurityError", "SANDBOX_ERROR_CODES", "SandboxAgent", "SandboxError", "SandboxToolkit", "Toolkit",
   "collectToolkitTools", "defineTool", "describeToolLibrary",
 ];
 const TOOLKIT_NAMES = [
-  "DaytonaSandbox", "DaytonaSandboxToolkit", "E2BSandbox", "E2BSandboxToolkit", "LocalSandbox", "LocalSandboxToolkit",
+  "DaytonaSandbox", "DaytonaSandboxToolkit", "E2BSandbox", "E2BSandboxToolkit", "HttpSandbox", "HttpSandboxToolkit", "LocalSandbox", "LocalSandboxToolkit",
   "SandboxAgent", "SandboxToolkit", "Toolkit", "collectToolkitTools", "describeToolLibrary",
 ];
 
