@@ -70,6 +70,8 @@ static void on_created(sbx_steps *steps, sbx_http *reply) {
     ask_dir(steps);
     return;
   }
+  if (err.status == 404)
+    sbx_err_append(&err, "; is baseURL the address of a sandbox service?");
   if (!err.no_effect && reply->op.err.code != SBX_ECANCELED)
     sbx_err_append(&err, "; a session that was made all the same cannot be found by this protocol, "
                          "and ends by the service's own limit");

@@ -128,14 +128,12 @@ void sbx_remote_files_watch(sbx_remote_file *file) {
 
 /* ---- by a command --------------------------------------------------------------------------- */
 
+/* Its words name the path already. */
 static void on_command(sbx_op *op, void *arg) {
   sbx_remote_file *file = arg;
   sbx_err err = op->err;
   file->steps.request = NULL;
-  if (err.code == SBX_OK)
-    sbx_steps_finish(&file->steps, NULL);
-  else
-    sbx_remote_files_fail(file, &err);
+  sbx_steps_finish(&file->steps, &err);
 }
 
 void sbx_remote_files_read(sbx_remote_file *file) {
