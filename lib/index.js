@@ -13,11 +13,13 @@ export { DaytonaSandbox } from "./daytona.js";
 export { DockerSandbox, removeStaleDockerSandboxes } from "./docker.js";
 export { E2BSandbox } from "./e2b.js";
 export { PathSecurityError, SANDBOX_ERROR_CODES, SandboxError } from "./errors.js";
+export { HttpSandbox } from "./http.js";
 export { LocalSandbox } from "./local.js";
 export {
   DaytonaSandboxToolkit,
   DockerSandboxToolkit,
   E2BSandboxToolkit,
+  HttpSandboxToolkit,
   LocalSandboxToolkit,
   SandboxToolkit,
   Toolkit,

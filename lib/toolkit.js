@@ -6,12 +6,13 @@
 import { DaytonaSandbox } from "./daytona.js";
 import { DockerSandbox } from "./docker.js";
 import { E2BSandbox } from "./e2b.js";
+import { HttpSandbox } from "./http.js";
 import { LocalSandbox } from "./local.js";
 import { asyncDispose, checkNames, detached, inspectKey, invalid, reading, shownAs } from "./options.js";
 import { AGENT_PREFIX, sandboxTools } from "./tools.js";
 
 /** @import { CloudSandbox, DaytonaSandboxOptions, DockerSandboxOptions, E2BSandboxOptions } from "../types/index.js" */
-/** @import { LocalSandboxOptions, SandboxCloseOptions, SandboxTools, ToolDef } from "../types/index.js" */
+/** @import { HttpSandboxOptions, LocalSandboxOptions, SandboxCloseOptions, SandboxTools, ToolDef } from "../types/index.js" */
 
 const METHODS = /** @type {const} */ (["start", "run", "shell", "writeFile", "readFile", "close"]);
 /** The longest tool name, `sandbox_<name>_write_file`, must not pass 64 characters. */
@@ -155,7 +156,19 @@ export class DaytonaSandboxToolkit extends SandboxToolkit {
 export class DockerSandboxToolkit extends SandboxToolkit {
   /** @param {DockerSandboxOptions} [options] */
   constructor(options) {
-    super(new DockerSandbox(options, "DockerSandboxToolkit"), { name: "docker" });
+    super(new DockerSandbox(unnamed(options, "DockerSandbox"), "DockerSandboxToolkit"), { name: "docker" });
+  }
+}
+
+/**
+ * The four tools of a new HttpSandbox, named `sandbox_http_*`.
+ *
+ * @extends {SandboxToolkit<HttpSandbox>}
+ */
+export class HttpSandboxToolkit extends SandboxToolkit {
+  /** @param {HttpSandboxOptions} [options] */
+  constructor(options) {
+    super(new HttpSandbox(unnamed(options, "HttpSandbox"), "HttpSandboxToolkit"), { name: "http" });
   }
 }
 

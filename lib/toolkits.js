@@ -4,11 +4,13 @@ export { SandboxAgent } from "./agent.js";
 export { DaytonaSandbox } from "./daytona.js";
 export { DockerSandbox } from "./docker.js";
 export { E2BSandbox } from "./e2b.js";
+export { HttpSandbox } from "./http.js";
 export { LocalSandbox } from "./local.js";
 export {
   DaytonaSandboxToolkit,
   DockerSandboxToolkit,
   E2BSandboxToolkit,
+  HttpSandboxToolkit,
   LocalSandboxToolkit,
   SandboxToolkit,
   Toolkit,

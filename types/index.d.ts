@@ -507,6 +507,49 @@ export class DaytonaSandbox extends NativeSandbox {
   get providerId(): string;
 }
 
+// ---- http -----------------------------------------------------------------------------------------
+
+/** Of a variable's name in parentheses the value is the default. */
+export interface HttpSandboxOptions extends Omit<RemoteSandboxOptions, "apiKey" | "lateAuth"> {
+  /** Address of your sandbox service, required; "/sessions" and so on are added to it. (SANDBOX_HTTP_URL) */
+  baseURL?: string | undefined;
+  /** Sent as `Authorization: Bearer ...`; none where the service asks for none. (SANDBOX_HTTP_TOKEN) */
+  token?: string | undefined;
+  /** Sent with every request; the token wins over an `Authorization` of these. */
+  headers?: Record<string, string> | undefined;
+  /** Id of an existing session to work in; it is not deleted by close(). */
+  sandboxId?: string | undefined;
+  /** Only with `sandboxId`: close() deletes it all the same. */
+  owned?: boolean | undefined;
+  /** Where commands begin: an absolute path in the sandbox. Default "/workspace"; of an existing session: its own. */
+  workingDir?: string | undefined;
+  /** What the sandbox is made from; default: the service's default. */
+  image?: string | undefined;
+  /** Variables of everything that runs in the sandbox. */
+  env?: Record<string, string> | undefined;
+  /** What the sandbox may reach. Default "deny". */
+  network?: "deny" | "allow" | undefined;
+  /** Host names that may be reached all the same, "*.example.com" too. */
+  allowedHosts?: readonly string[] | undefined;
+  /** Host names that must not be reached. */
+  deniedHosts?: readonly string[] | undefined;
+  /** Cores, such as 2 or "0.5". */
+  cpu?: number | string | undefined;
+  /** Such as "512m" or "2g"; a number is of bytes. */
+  memory?: number | string | undefined;
+  gpu?: boolean | undefined;
+}
+
+/**
+ * A sandbox of a service of your own that speaks the protocol of docs/http-protocol.md. Isolation is that service's: this
+ * class only says what is wanted.
+ */
+export class HttpSandbox extends NativeSandbox {
+  constructor(options?: HttpSandboxOptions);
+  /** "http" */
+  get providerId(): string;
+}
+
 // ---- E2B ------------------------------------------------------------------------------------------
 
 export interface E2BSandboxOptions {
@@ -969,6 +1012,11 @@ export class E2BSandboxToolkit extends SandboxToolkit<E2BSandbox> {
 /** The four `sandbox_docker_*` tools of a new DockerSandbox. */
 export class DockerSandboxToolkit extends SandboxToolkit<DockerSandbox> {
   constructor(options?: DockerSandboxOptions);
+}
+
+/** The four `sandbox_http_*` tools of a new HttpSandbox. */
+export class HttpSandboxToolkit extends SandboxToolkit<HttpSandbox> {
+  constructor(options?: HttpSandboxOptions);
 }
 
 /** All tools of some toolkits by name; of two with the same name the later one. */

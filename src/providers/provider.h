@@ -148,6 +148,7 @@ extern const sbx_provider sbx_local_provider;
 extern const sbx_provider sbx_e2b_provider;
 extern const sbx_provider sbx_daytona_provider;
 extern const sbx_provider sbx_docker_provider;
+extern const sbx_provider sbx_http_provider;
 
 /* The provider with this id, or NULL. */
 const sbx_provider *sbx_provider_find(const char *id);

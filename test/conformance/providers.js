@@ -23,6 +23,7 @@ import { replies } from "../emulators/engine.js";
 import { removeTree, tempDir } from "../support/temp.js";
 import { daytonaRows } from "./daytona.js";
 import { dockerAgents, dockerRows, engineRows } from "./docker.js";
+import { httpRows } from "./http.js";
 import { lineRows } from "./line.js";
 
 /** Makes things that are closed when the test ends, after which `then` runs. */
@@ -144,6 +145,7 @@ export const providers =
         await e2b("e2b"),
         await e2b("e2bh2", makeCertificate(["127.0.0.1"])),
         ...(await daytonaRows(closer)),
+        ...(await httpRows(closer)),
         ...(await lineRows(closer)),
         ...containers,
       ];

@@ -49,21 +49,6 @@ static bool is_given(const sbx_json *options, const char *name) {
 
 /* ---- credentials ---------------------------------------------------------------------------- */
 
-static int add_bearer(sbx_headers *headers, const char *secret, sbx_err *err) {
-  sbx_buf value;
-  sbx_buf_init(&value, MAX_HEADERS);
-  sbx_buf_append_str(&value, "Bearer ");
-  int rc = sbx_buf_append_str(&value, secret);
-  if (rc != SBX_OK)
-    rc = sbx_err_set(err, rc, NULL);
-  else
-    rc = sbx_headers_add(headers, sbx_slice_str("Authorization"), sbx_buf_slice(&value), err);
-  if (value.ptr != NULL)
-    sbx_wipe(value.ptr, value.len);
-  sbx_buf_deinit(&value);
-  return rc;
-}
-
 static int fill_headers(sbx_headers *headers, const char *secret, const char *organization,
                         const char *content_type, sbx_err *err) {
   const char *const others[][2] = {{"X-Daytona-Organization-ID", organization},
@@ -71,7 +56,7 @@ static int fill_headers(sbx_headers *headers, const char *secret, const char *or
                                    {"X-Daytona-SDK-Version", PROTOCOL_VERSION},
                                    {"User-Agent", "cloudsandbox"},
                                    {"Content-Type", content_type}};
-  int rc = add_bearer(headers, secret, err);
+  int rc = sbx_remote_bearer(headers, secret, err);
   for (size_t i = 0; rc == SBX_OK && i < sizeof others / sizeof *others; i++) {
     if (others[i][1] != NULL)
       rc = sbx_headers_add(headers, sbx_slice_str(others[i][0]), sbx_slice_str(others[i][1]), err);
@@ -104,50 +89,21 @@ static void read_credentials(sbx_config *config, const sbx_json *options, sbx_er
 
 /* ---- what a create says --------------------------------------------------------------------- */
 
-/* Options that are members of a create. */
-static const struct member {
-  const char *option;
-  const char *name;
-  enum { TEXT, FLAG, NUMBER } kind;
-  int64_t min, max;
-  int64_t fallback; /* of a number; below `min`: it is left out */
-} members[] = {
-    {"snapshot", "snapshot", TEXT, 0, 0, 0},
-    {"target", "target", TEXT, 0, 0, 0},
-    {"user", "user", TEXT, 0, 0, 0},
-    {"networkAllowList", "networkAllowList", TEXT, 0, 0, 0},
-    {"domainAllowList", "domainAllowList", TEXT, 0, 0, 0},
-    {"networkBlockAll", "networkBlockAll", FLAG, 0, 0, 0},
-    {"public", "public", FLAG, 0, 0, 0},
-    {"cpu", "cpu", NUMBER, 1, MAX_RESOURCE, 0},
-    {"memory", "memory", NUMBER, 1, MAX_RESOURCE, 0},
-    {"disk", "disk", NUMBER, 1, MAX_RESOURCE, 0},
-    {"autoStopMinutes", "autoStopInterval", NUMBER, 0, MAX_MINUTES, 5},
-    {"autoArchiveMinutes", "autoArchiveInterval", NUMBER, 0, MAX_MINUTES, -1},
-    {"autoDeleteMinutes", "autoDeleteInterval", NUMBER, -1, MAX_MINUTES, 0},
+static const sbx_remote_member members[] = {
+    {"snapshot", "snapshot", SBX_REMOTE_TEXT, 0, 0, NULL},
+    {"target", "target", SBX_REMOTE_TEXT, 0, 0, NULL},
+    {"user", "user", SBX_REMOTE_TEXT, 0, 0, NULL},
+    {"networkAllowList", "networkAllowList", SBX_REMOTE_TEXT, 0, 0, NULL},
+    {"domainAllowList", "domainAllowList", SBX_REMOTE_TEXT, 0, 0, NULL},
+    {"networkBlockAll", "networkBlockAll", SBX_REMOTE_FLAG, 0, 0, NULL},
+    {"public", "public", SBX_REMOTE_FLAG, 0, 0, NULL},
+    {"cpu", "cpu", SBX_REMOTE_NUMBER, 1, MAX_RESOURCE, NULL},
+    {"memory", "memory", SBX_REMOTE_NUMBER, 1, MAX_RESOURCE, NULL},
+    {"disk", "disk", SBX_REMOTE_NUMBER, 1, MAX_RESOURCE, NULL},
+    {"autoStopMinutes", "autoStopInterval", SBX_REMOTE_NUMBER, 0, MAX_MINUTES, "5"},
+    {"autoArchiveMinutes", "autoArchiveInterval", SBX_REMOTE_NUMBER, 0, MAX_MINUTES, NULL},
+    {"autoDeleteMinutes", "autoDeleteInterval", SBX_REMOTE_NUMBER, -1, MAX_MINUTES, "0"},
 };
-
-static void put_member(sbx_json_out *json, const struct member *m, const sbx_json *options,
-                       sbx_err *err) {
-  const sbx_json *value = sbx_json_get(options, m->option);
-  char *text = NULL;
-  bool flag;
-  int64_t number;
-  if (m->kind == TEXT)
-    sbx_remote_text(&text, options, m->option, err);
-  else if (m->kind == FLAG)
-    sbx_remote_bool(&flag, options, m->option, err);
-  else
-    sbx_remote_int(&number, options, m->option, m->min, m->max, err);
-  sbx_free(text);
-  if (value == NULL && (m->kind != NUMBER || m->fallback < m->min))
-    return;
-  sbx_json_put_name(json, sbx_slice_str(m->name));
-  if (value != NULL)
-    sbx_json_put_value(json, value);
-  else
-    sbx_json_put_int(json, m->fallback);
-}
 
 /* A plain image is sent as the shortest recipe for building one. */
 static void put_image(sbx_json_out *json, const sbx_json *options, sbx_err *err) {
@@ -189,8 +145,7 @@ static void read_create(sbx_config *config, const sbx_json *options, sbx_err *er
   sbx_buf_init(&text, (size_t)4 << 20);
   sbx_json_out_init(&json, &text);
   sbx_json_begin_object(&json);
-  for (size_t i = 0; i < sizeof members / sizeof *members; i++)
-    put_member(&json, &members[i], options, err);
+  sbx_remote_put_members(&json, members, sizeof members / sizeof *members, options, err);
   put_image(&json, options, err);
   if (sbx_remote_map(&env, options, "env", err) == SBX_OK) {
     sbx_json_put_name(&json, sbx_slice_str("env"));

@@ -83,36 +83,23 @@ static void check_attach_id(sbx_config *config, sbx_err *err) {
     config->attach_id[id.len] = '\0';
 }
 
-static bool is_ours(sbx_slice name) {
-  static const char *const names[] = {
-      "x-api-key",      "x-access-token",   "e2b-traffic-access-token", "e2b-sandbox-id",
-      "content-type",   "e2b-sandbox-port", "connect-protocol-version", "connect-timeout-ms",
-      "content-length", "authorization",    "keepalive-ping-interval",  "transfer-encoding",
-      "host",           "expect",           "accept-encoding",          "connection"};
-  for (size_t i = 0; i < sizeof names / sizeof *names; i++) {
-    if (sbx_slice_eq_nocase(name, sbx_slice_str(names[i])))
-      return true;
-  }
-  return false;
-}
-
-static void read_headers(sbx_config *config, const sbx_json *options, sbx_err *err) {
-  const sbx_json *map = NULL;
-  sbx_slice name, value = {NULL, 0};
-  sbx_err why;
-  sbx_remote_map(&map, options, "headers", err);
-  for (const sbx_json *v = sbx_json_next(map, NULL, &name); v != NULL && err->code == SBX_OK;
-       v = sbx_json_next(map, v, &name)) {
-    sbx_json_string(v, &value);
-    int rc = is_ours(name) ? sbx_err_set(&why, SBX_EINVAL, "this package sets it itself")
-                           : sbx_headers_add(&config->headers, name, value, &why);
-    if (rc == SBX_OK)
-      continue;
-    sbx_err_set(err, rc, "headers: ");
-    sbx_err_append_remote(err, name);
-    sbx_err_append(err, ": %s", why.message);
-  }
-}
+static const char *const our_headers[] = {"x-api-key",
+                                          "x-access-token",
+                                          "e2b-traffic-access-token",
+                                          "e2b-sandbox-id",
+                                          "content-type",
+                                          "e2b-sandbox-port",
+                                          "connect-protocol-version",
+                                          "connect-timeout-ms",
+                                          "content-length",
+                                          "authorization",
+                                          "keepalive-ping-interval",
+                                          "transfer-encoding",
+                                          "host",
+                                          "expect",
+                                          "accept-encoding",
+                                          "connection",
+                                          NULL};
 
 /* ---- the create request --------------------------------------------------------------------- */
 
@@ -256,7 +243,7 @@ int sbx__e2b_configure(sbx_config *config, sbx_loop *loop, const sbx_json *optio
   read_options(config, options, err);
   for (size_t i = 0; err->code == SBX_OK && i < sizeof checks / sizeof *checks; i++)
     checks[i](config, err);
-  read_headers(config, options, err);
+  sbx_remote_headers(&config->headers, options, "headers", our_headers, err);
   make_create(config, options, err);
   return sbx_remote_client(&config->http, loop, options, SBX_HTTP_2, err);
 }

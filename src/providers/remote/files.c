@@ -126,6 +126,31 @@ void sbx_remote_files_watch(sbx_remote_file *file) {
   sbx_steps_wait(&beside->steps, SILENT_MS, look);
 }
 
+/* ---- by a command --------------------------------------------------------------------------- */
+
+/* Its words name the path already. */
+static void on_command(sbx_op *op, void *arg) {
+  sbx_remote_file *file = arg;
+  sbx_err err = op->err;
+  file->steps.request = NULL;
+  sbx_steps_finish(&file->steps, &err);
+}
+
+void sbx_remote_files_read(sbx_remote_file *file) {
+  sbx_op_drop(&file->beside, SBX_ECANCELED);
+  sbx_buf_truncate(file->out, 0);
+  sbx_steps_wait_for(&file->steps,
+                     file->files->read(file->steps.session, sbx_buf_slice(&file->path), file->out,
+                                       on_command, file));
+}
+
+void sbx_remote_files_write(sbx_remote_file *file) {
+  sbx_op_drop(&file->beside, SBX_ECANCELED);
+  sbx_steps_wait_for(&file->steps,
+                     file->files->write(file->steps.session, sbx_buf_slice(&file->path),
+                                        sbx_buf_slice(&file->bytes), on_command, file));
+}
+
 /* ---- put ------------------------------------------------------------------------------------ */
 
 sbx_http_part sbx_remote_files_part(const char *name, sbx_slice bytes) {
@@ -182,24 +207,6 @@ sbx_http_request sbx_remote_files_download(sbx_remote_file *file) {
       .on_bytes = take_bytes,
       .consumer = file,
   };
-}
-
-static void on_read(sbx_op *op, void *arg) {
-  sbx_remote_file *file = arg;
-  sbx_err err = op->err;
-  file->steps.request = NULL;
-  if (err.code == SBX_OK)
-    sbx_steps_finish(&file->steps, NULL);
-  else
-    sbx_remote_files_fail(file, &err);
-}
-
-void sbx_remote_files_read(sbx_remote_file *file) {
-  sbx_op_drop(&file->beside, SBX_ECANCELED);
-  sbx_buf_truncate(file->out, 0);
-  sbx_steps_wait_for(
-      &file->steps,
-      file->files->read(file->steps.session, sbx_buf_slice(&file->path), file->out, on_read, file));
 }
 
 bool sbx_remote_files_is_of_kernel(const sbx_remote_file *file) {

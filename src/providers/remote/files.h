@@ -17,6 +17,9 @@ typedef struct sbx_remote_files {
   int (*check)(sbx_err *err, const sbx_session *session, const sbx_http *reply, const char *verb);
   /* Reads a file by a command. */
   sbx_op *(*read)(sbx_session *session, sbx_slice path, sbx_buf *out, sbx_op_done done, void *arg);
+  /* Writes one by a command; NULL where sbx_remote_files_write() is not used. */
+  sbx_op *(*write)(sbx_session *session, sbx_slice path, sbx_slice bytes, sbx_op_done done,
+                   void *arg);
   /* Asks what is at the path; the answer has the mode in letters, as Go writes it. */
   void (*look)(sbx_steps *steps, sbx_slice path, sbx_steps_reply on_reply);
   bool (*mode)(const sbx_json *answer, sbx_slice *mode);
@@ -53,8 +56,9 @@ sbx_http_request sbx_remote_files_download(sbx_remote_file *file);
 
 /* Whether the kernel makes up the file: it says that it is empty, or has a page. */
 bool sbx_remote_files_is_of_kernel(const sbx_remote_file *file);
-/* Goes on by a command, whatever has come so far. */
+/* Each goes on by a command, whatever has come so far: a get, and a put. */
 void sbx_remote_files_read(sbx_remote_file *file);
+void sbx_remote_files_write(sbx_remote_file *file);
 /* After the request was sent: when nothing comes of it for a while, what is at the path is looked
  * at, since an open of a pipe waits for its other end. */
 void sbx_remote_files_watch(sbx_remote_file *file);

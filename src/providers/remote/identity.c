@@ -11,10 +11,10 @@ enum { MAX_ID = 128 };
 bool sbx_remote_identity_is_id(sbx_slice id) {
   for (size_t i = 0; i < id.len; i++) {
     char c = id.ptr[i];
-    if (!sbx_is_letter(c) && !sbx_is_digit(c) && c != '-' && c != '_')
+    if (!sbx_is_letter(c) && !sbx_is_digit(c) && c != '-' && c != '_' && c != '.' && c != '~')
       return false;
   }
-  return id.len > 0 && id.len <= MAX_ID;
+  return id.len > 0 && id.len <= MAX_ID && id.ptr[0] != '.';
 }
 
 int sbx_remote_identity_take(char **id, sbx_slice said, const char *provider, sbx_err *err) {

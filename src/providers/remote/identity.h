@@ -7,7 +7,8 @@
 
 #include "core/buf.h"
 
-/* An id becomes part of addresses and headers: letters, digits, '-' and '_', at most 128. */
+/* An id becomes part of addresses and headers: letters, digits, '-', '_', '~' and, but for the
+ * first, '.'; at most 128. */
 bool sbx_remote_identity_is_id(sbx_slice id);
 /* Takes the id that an answer names: into *id when none is known (sbx_free() it), else it must be
  * the same. SBX_EPROTO, in words; SBX_ENOMEM. */

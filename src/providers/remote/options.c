@@ -106,6 +106,99 @@ void sbx_remote_begin_map(sbx_json_out *out, const sbx_json *map) {
   }
 }
 
+static bool check_texts(const sbx_json *list, const char *name, sbx_err *err) {
+  sbx_slice text;
+  bool ok = sbx_json_is_array(list);
+  for (const sbx_json *v = ok ? sbx_json_next(list, NULL, NULL) : NULL; ok && v != NULL;
+       v = sbx_json_next(list, v, NULL))
+    ok = sbx_json_string(v, &text) && text.len > 0 && !has_control(text);
+  if (!ok)
+    sbx_err_set(err, SBX_EINVAL,
+                "%s must be an array of strings that are not empty and have no control characters",
+                name);
+  return ok;
+}
+
+static void check_member(const sbx_remote_member *m, const sbx_json *options, sbx_err *err) {
+  char *text = NULL;
+  bool flag;
+  int64_t number;
+  if (m->kind == SBX_REMOTE_TEXT)
+    sbx_remote_text(&text, options, m->option, err);
+  else if (m->kind == SBX_REMOTE_FLAG)
+    sbx_remote_bool(&flag, options, m->option, err);
+  else if (m->kind == SBX_REMOTE_NUMBER)
+    sbx_remote_int(&number, options, m->option, m->min, m->max, err);
+  else if (sbx_json_get(options, m->option) != NULL && err->code == SBX_OK)
+    check_texts(sbx_json_get(options, m->option), m->option, err);
+  sbx_free(text);
+}
+
+void sbx_remote_put_members(sbx_json_out *out, const sbx_remote_member *members, size_t count,
+                            const sbx_json *options, sbx_err *err) {
+  for (size_t i = 0; i < count; i++) {
+    const sbx_remote_member *m = &members[i];
+    const sbx_json *value = sbx_json_get(options, m->option);
+    check_member(m, options, err);
+    if (value == NULL && m->fallback == NULL)
+      continue;
+    sbx_json_put_name(out, sbx_slice_str(m->name));
+    if (value != NULL) {
+      sbx_json_put_value(out, value);
+    } else {
+      sbx_buf_append_str(out->buf, m->fallback);
+      out->need_comma = true;
+    }
+  }
+}
+
+/* ---- headers -------------------------------------------------------------------------------- */
+
+int sbx_remote_bearer(sbx_headers *headers, const char *secret, sbx_err *err) {
+  sbx_buf value;
+  if (err->code != SBX_OK)
+    return err->code;
+  sbx_buf_init(&value, SIZE_MAX);
+  sbx_buf_append_str(&value, "Bearer ");
+  int rc = sbx_buf_append_str(&value, secret);
+  if (rc != SBX_OK)
+    rc = sbx_err_set(err, rc, NULL);
+  else
+    rc = sbx_headers_add(headers, sbx_slice_str("Authorization"), sbx_buf_slice(&value), err);
+  if (value.ptr != NULL)
+    sbx_wipe(value.ptr, value.len);
+  sbx_buf_deinit(&value);
+  return rc;
+}
+
+static bool is_one_of(sbx_slice name, const char *const *names) {
+  while (*names != NULL && !sbx_slice_eq_nocase(name, sbx_slice_str(*names)))
+    names++;
+  return *names != NULL;
+}
+
+int sbx_remote_headers(sbx_headers *headers, const sbx_json *options, const char *name,
+                       const char *const *ours, sbx_err *err) {
+  const sbx_json *map = NULL;
+  sbx_slice field, value = {NULL, 0};
+  sbx_err why;
+  sbx_remote_map(&map, options, name, err);
+  for (const sbx_json *v = sbx_json_next(map, NULL, &field); v != NULL && err->code == SBX_OK;
+       v = sbx_json_next(map, v, &field)) {
+    sbx_json_string(v, &value);
+    int rc = is_one_of(field, ours) ? sbx_err_set(&why, SBX_EINVAL, "this package sets it itself")
+                                    : sbx_headers_add(headers, field, value, &why);
+    if (rc == SBX_OK)
+      continue;
+    sbx_err_set(err, rc, "%s: ", name);
+    sbx_err_append_remote(err, field);
+    sbx_err_append(err, ": %s", why.message);
+  }
+  return err->code;
+}
+
+/* ---- the client ----------------------------------------------------------------------------- */
+
 /* The first of these variables that is set and not empty. */
 static sbx_slice variable(const sbx_json *environment, const char *const names[]) {
   sbx_slice value;

@@ -27,6 +27,25 @@ void sbx_remote_begin_map(sbx_json_out *out, const sbx_json *map);
 
 /* The member "ca", and what the environment says, into `http`, borrowed from `options`. */
 int sbx_remote_http_options(sbx_http_options *http, const sbx_json *options, sbx_err *err);
+/* Options that become members of a create as they are. */
+typedef struct sbx_remote_member {
+  const char *option;
+  const char *name;
+  enum { SBX_REMOTE_TEXT, SBX_REMOTE_TEXTS, SBX_REMOTE_FLAG, SBX_REMOTE_NUMBER } kind;
+  int64_t min, max;     /* of a number */
+  const char *fallback; /* JSON in place of one that is not given; NULL: it is left out */
+} sbx_remote_member;
+
+/* Checks them and writes them; SBX_REMOTE_TEXTS is an array of strings. */
+void sbx_remote_put_members(sbx_json_out *out, const sbx_remote_member *members, size_t count,
+                            const sbx_json *options, sbx_err *err);
+
+/* "Authorization: Bearer SECRET". */
+int sbx_remote_bearer(sbx_headers *headers, const char *secret, sbx_err *err);
+/* The fields of a map; those of `ours`, names in small letters and then NULL, are refused. */
+int sbx_remote_headers(sbx_headers *headers, const sbx_json *options, const char *name,
+                       const char *const *ours, sbx_err *err);
+
 /* The members "proxy" (URL; "" for none, whatever the environment says) and "ca" (certificates in
  * PEM, trusted in place of the system's), and the client that they make, which is shared with
  * others of the loop. A NULL loop shares nothing. */

@@ -38,7 +38,7 @@ sbx_runner_line sbx__runner_begin(sbx_runner_op *op, sbx_buf *body, const sbx_ru
 void sbx__runner_send(sbx_runner_op *op, sbx_buf *body, const sbx_runner_sending *how,
                       sbx__runner_on_report on_report) {
   size_t most = op->runner->max_line;
-  if (most > 0 && body->len > most && body->error == SBX_OK)
+  if (most > 0 && body->len - op->line_at > most && body->error == SBX_OK)
     body->error = SBX_ETOOBIG;
   op->on_report = on_report;
   op->verb = how->verb;
