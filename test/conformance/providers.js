@@ -24,6 +24,7 @@ import { removeTree, tempDir } from "../support/temp.js";
 import { daytonaRows } from "./daytona.js";
 import { httpRows } from "./http.js";
 import { lineRows } from "./line.js";
+import { vercelRows } from "./vercel.js";
 
 /** Makes things that are closed when the test ends, after which `then` runs. */
 function closer(t, then) {
@@ -138,6 +139,7 @@ export const providers = [
   await e2b("e2bh2", makeCertificate(["127.0.0.1"])),
   ...(await daytonaRows(closer)),
   ...(await httpRows(closer)),
+  ...(await vercelRows(closer)),
   ...(await lineRows(closer)),
 ];
 

@@ -18,6 +18,8 @@ import { startDaytona } from "../emulators/daytona/index.js";
 import { daytonaReplies } from "../emulators/daytona/replies.js";
 import { startE2B } from "../emulators/e2b/index.js";
 import { replies } from "../emulators/engine.js";
+import { vercelReplies } from "../emulators/vercel/errors.js";
+import { startVercel } from "../emulators/vercel/index.js";
 import { removeCommandFolders } from "../support/daytona.js";
 
 export const remotes = [
@@ -61,6 +63,26 @@ export const remotes = [
     hasLifetime: ({ autoStopInterval, autoDeleteInterval }) => autoStopInterval === 5 && autoDeleteInterval === 0,
     checkEnd: ({ engine }) => removeCommandFolders(engine),
   },
+  {
+    name: "vercel",
+    Class: "VercelSandbox",
+    routes: {
+      create: "POST /v3/sandboxes",
+      remove: "DELETE /sandboxes/{name}",
+      command: "POST /cmd",
+    },
+    created: 200,
+    health: { path: "/api", part: /not_found/ },
+    keyHeader: "authorization",
+    async start(settings) {
+      const emulator = await startVercel(settings);
+      const { apiUrl: baseURL, credentials } = emulator;
+      return { emulator, connection: { ...credentials, baseURL }, urls: [baseURL] };
+    },
+    refusal: (status, message) => vercelReplies.error(status, "error", message),
+    hasLifetime: ({ timeout, persistent }) => timeout === 300_000 && persistent === false,
+    checkEnd: ({ engine }) => removeCommandFolders(engine),
+  },
 ];
 
 /** An emulator for one test; sandboxes that `make` has made are closed with it, at the test's end. */
@@ -96,7 +118,7 @@ export const program = (remote, options, body, from = "cloudsandbox") =>
 
 /** Variables of this machine's user must not decide a test. */
 export function withoutVariables() {
-  const names = Object.keys(process.env).filter((name) => /^(E2B|DAYTONA)_|^(https?|no|all)_proxy$/i.test(name));
+  const names = Object.keys(process.env).filter((name) => /^(E2B|DAYTONA|VERCEL)_|^(https?|no|all)_proxy$/i.test(name));
   const saved = names.map((name) => [name, process.env[name]]);
   for (const name of names) delete process.env[name];
   after(() => Object.assign(process.env, Object.fromEntries(saved)));
