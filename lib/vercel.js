@@ -108,7 +108,7 @@ function checkTags(value) {
 
 // ---- credentials ---------------------------------------------------------------------------------
 
-/** @typedef {{ token?: string, teamId?: string, projectId?: string }} Triple */
+/** @typedef {{ token?: string | undefined, teamId?: string | undefined, projectId?: string | undefined }} Triple */
 
 const TRIPLE = /** @type {const} */ (["token", "teamId", "projectId"]);
 

@@ -11,6 +11,8 @@ export {
   SandboxAgent,
   SandboxToolkit,
   Toolkit,
+  VercelSandbox,
+  VercelSandboxToolkit,
   collectToolkitTools,
   describeToolLibrary,
 } from "./index.js";
@@ -36,6 +38,9 @@ export type {
   SandboxTools,
   ToolDef,
   ToolResult,
+  VercelNetworkPolicy,
+  VercelSandboxConfig,
+  VercelSandboxOptions,
   WorkspaceFile,
   WorkspaceManifest,
   WorkspaceSnapshot,

@@ -210,7 +210,7 @@ for (const remote of remotes) {
           last = performance.now();
         }, 10);
         const before = performance.now();
-        const sandbox = new cloudsandbox[remote.Class]({ apiKey: "k", baseURL, startTimeoutSeconds: 2 });
+        const sandbox = new cloudsandbox[remote.Class]({ ...remote.credentials, baseURL, startTimeoutSeconds: 2 });
         const error = await rejection(sandbox.start());
         clearInterval(ticker);
         assert.equal(error.code, `ERR_SANDBOX_${code}`);

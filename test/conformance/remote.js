@@ -6,6 +6,7 @@
 //   created          status of a create that succeeded
 //   health           something that its API says to everybody: path and a part of it
 //   keyHeader        which header has the key
+//   credentials      what an object needs that is to be made by hand
 //   start(settings)  an emulator; `urls` are its listeners, `connection` the options that lead to it
 //   refusal(status, message)  as the provider words its own
 //   hasLifetime(body)         whether this create leaves a sandbox that ends by itself
@@ -34,6 +35,7 @@ export const remotes = [
     created: 201,
     health: { path: "/health", part: /Health/ },
     keyHeader: "x-api-key",
+    credentials: { apiKey: "k" },
     async start(settings) {
       const emulator = await startE2B(settings);
       const { apiKey, apiUrl: baseURL, sandboxUrl } = emulator;
@@ -54,6 +56,7 @@ export const remotes = [
     created: 200,
     health: { path: "/api/config", part: /proxyToolboxUrl/ },
     keyHeader: "authorization",
+    credentials: { apiKey: "k" },
     async start(settings) {
       const emulator = await startDaytona(settings);
       const { apiKey, apiUrl: baseURL } = emulator;
@@ -74,6 +77,7 @@ export const remotes = [
     created: 200,
     health: { path: "/api", part: /not_found/ },
     keyHeader: "authorization",
+    credentials: { token: "k", teamId: "t", projectId: "p" },
     async start(settings) {
       const emulator = await startVercel(settings);
       const { apiUrl: baseURL, credentials } = emulator;

@@ -16,7 +16,8 @@
 enum {
   /* The kernel takes 128 KiB for one argument. */
   MAX_LINE = 120 * 1024,
-  KILLED = 128, /* exit codes above it are signals' */
+  LONGEST_S = 24 * 60 * 60, /* no session lasts longer */
+  KILLED = 128,             /* exit codes above it are signals' */
 };
 
 static void put_env(sbx_json_out *json, const sbx_exec_spec *spec) {
@@ -40,7 +41,7 @@ static void begin(sbx_session *session, sbx_buf *body, const sbx_runner_sending 
   sbx_json_put_name(&json, sbx_slice_str("sudo"));
   sbx_json_put_bool(&json, how->kills && !session->no_sudo);
   sbx_buf_append_str(body, ",\"wait\":true,\"logs\":true");
-  if (how->limit_s > 0 && how->limit_s <= UINT32_MAX)
+  if (how->limit_s > 0 && how->limit_s <= LONGEST_S)
     sbx_buf_appendf(body, ",\"timeout\":%llu", (unsigned long long)how->limit_s * 1000);
   sbx_buf_append_str(body, ",\"command\":\"/bin/sh\",\"args\":[\"-c\",\"");
 }
