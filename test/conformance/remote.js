@@ -10,6 +10,7 @@
 //   start(settings)  an emulator; `urls` are its listeners, `connection` the options that lead to it
 //   refusal(status, message)  as the provider words its own
 //   hasLifetime(body)         whether this create leaves a sandbox that ends by itself
+//   findsLost        a sandbox whose create was not answered is found, and deleted
 import assert from "node:assert/strict";
 import { after } from "node:test";
 
@@ -19,6 +20,7 @@ import { startDaytona } from "../emulators/daytona/index.js";
 import { daytonaReplies } from "../emulators/daytona/replies.js";
 import { startE2B } from "../emulators/e2b/index.js";
 import { replies } from "../emulators/engine.js";
+import { startHttp } from "../emulators/http/index.js";
 import { vercelReplies } from "../emulators/vercel/errors.js";
 import { startVercel } from "../emulators/vercel/index.js";
 import { removeCommandFolders } from "../support/daytona.js";
@@ -43,6 +45,7 @@ export const remotes = [
     },
     refusal: (status, message) => replies.json(status, { code: status, message }),
     hasLifetime: ({ timeout }) => timeout === 300,
+    findsLost: true,
     checkEnd: ({ complaints }) => assert.deepEqual(complaints, []),
   },
   {
@@ -64,6 +67,30 @@ export const remotes = [
     },
     refusal: (status, message) => daytonaReplies.api(status, message),
     hasLifetime: ({ autoStopInterval, autoDeleteInterval }) => autoStopInterval === 5 && autoDeleteInterval === 0,
+    findsLost: true,
+    checkEnd: ({ engine }) => removeCommandFolders(engine),
+  },
+  {
+    name: "http",
+    Class: "HttpSandbox",
+    routes: {
+      create: "POST /sessions",
+      remove: "DELETE /sessions/{id}",
+      command: "POST /sessions/{id}/exec",
+    },
+    created: 201,
+    health: { path: "/health", part: /healthy/ },
+    keyHeader: "authorization",
+    async start(settings) {
+      const emulator = await startHttp(settings);
+      const { token, url: baseURL } = emulator;
+      return { emulator, connection: { token, baseURL }, urls: [baseURL] };
+    },
+    refusal: (status, message) => replies.json(status, { error: { code: "refused", message } }),
+    // It is the service's: a create says nothing of it.
+    hasLifetime: () => true,
+    credentials: {},
+    findsLost: false,
     checkEnd: ({ engine }) => removeCommandFolders(engine),
   },
   {
@@ -85,6 +112,7 @@ export const remotes = [
     },
     refusal: (status, message) => vercelReplies.error(status, "error", message),
     hasLifetime: ({ timeout, persistent }) => timeout === 300_000 && persistent === false,
+    findsLost: true,
     checkEnd: ({ engine }) => removeCommandFolders(engine),
   },
 ];
@@ -122,7 +150,7 @@ export const program = (remote, options, body, from = "cloudsandbox") =>
 
 /** Variables of this machine's user must not decide a test. */
 export function withoutVariables() {
-  const names = Object.keys(process.env).filter((name) => /^(E2B|DAYTONA|VERCEL)_|^(https?|no|all)_proxy$/i.test(name));
+  const names = Object.keys(process.env).filter((name) => /^(E2B|DAYTONA|VERCEL|SANDBOX_HTTP)_|^(https?|no|all)_proxy$/i.test(name));
   const saved = names.map((name) => [name, process.env[name]]);
   for (const name of names) delete process.env[name];
   after(() => Object.assign(process.env, Object.fromEntries(saved)));

@@ -67,10 +67,8 @@ void sbx__hs_create(sbx_steps *steps, sbx_steps_reply on_reply) {
   sbx_buf body;
   sbx_buf_init(&body, SIZE_MAX);
   sbx_buf_append_str(&body, steps->session->config->create_body);
-  send_to(
-      steps, NULL, "", no_file,
-      &(sbx_http_request){.method = "POST", .take_body = &body, .max_bytes = SBX_HTTP_REPLY_MAX},
-      on_reply);
+  send_to(steps, NULL, "", no_file, &(sbx_http_request){.method = "POST", .take_body = &body},
+          on_reply);
 }
 
 void sbx__hs_delete(sbx_steps *steps, const char *id, sbx_steps_reply on_reply) {
