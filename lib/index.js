@@ -23,7 +23,9 @@ export {
   LocalSandboxToolkit,
   SandboxToolkit,
   Toolkit,
+  VercelSandboxToolkit,
   collectToolkitTools,
   describeToolLibrary,
 } from "./toolkit.js";
 export { defineTool } from "./tools.js";
+export { VercelSandbox } from "./vercel.js";

@@ -52,7 +52,7 @@ const { fileURLToPath } = process.getBuiltinModule("node:url");
  * @property {(id: number, path: string, bytes: Uint8Array) => Promise<void>} write
  * @property {(id: number, path: string, maxBytes: number) => Promise<Buffer | null>} read
  * @property {(id: number, maxEntries: number) => Promise<NativeListing>} list
- * @property {(id: number, what: "lifetime" | "pause" | "resume", seconds: number) => Promise<void>} control
+ * @property {(id: number, what: "lifetime" | "extend" | "pause" | "resume", seconds: number) => Promise<void>} control
  * @property {(graceMs: number) => Promise<void>} close
  * @property {(id: number) => void} cancel
  * @property {string | null} id

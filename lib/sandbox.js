@@ -83,6 +83,7 @@ const BACKGROUND = /** @type {const} */ (["keep", "end"]);
 /** Bits of the native `capabilities`, in order. */
 const CAPABILITIES = Object.freeze([
   "separateStreams", "trueOrder", "stdin", "cwd", "kill", "list", "local", "contexts", "lifetime", "pause",
+  "extend",
 ]);
 
 /** Keeps a byte order mark, and turns what is not UTF-8 into U+FFFD. */
@@ -408,7 +409,7 @@ export class NativeSandbox {
   }
 
   /**
-   * @param {"lifetime" | "pause" | "resume"} what
+   * @param {"lifetime" | "extend" | "pause" | "resume"} what
    * @param {number} seconds
    * @param {AbortSignal | undefined} signal
    * @param {{ stack?: string }} site

@@ -10,9 +10,11 @@ import { HttpSandbox } from "./http.js";
 import { LocalSandbox } from "./local.js";
 import { asyncDispose, checkNames, detached, inspectKey, invalid, reading, shownAs } from "./options.js";
 import { AGENT_PREFIX, sandboxTools } from "./tools.js";
+import { VercelSandbox } from "./vercel.js";
 
 /** @import { CloudSandbox, DaytonaSandboxOptions, DockerSandboxOptions, E2BSandboxOptions } from "../types/index.js" */
 /** @import { HttpSandboxOptions, LocalSandboxOptions, SandboxCloseOptions, SandboxTools, ToolDef } from "../types/index.js" */
+/** @import { VercelSandboxOptions } from "../types/index.js" */
 
 const METHODS = /** @type {const} */ (["start", "run", "shell", "writeFile", "readFile", "close"]);
 /** The longest tool name, `sandbox_<name>_write_file`, must not pass 64 characters. */
@@ -169,6 +171,18 @@ export class HttpSandboxToolkit extends SandboxToolkit {
   /** @param {HttpSandboxOptions} [options] */
   constructor(options) {
     super(new HttpSandbox(unnamed(options, "HttpSandbox"), "HttpSandboxToolkit"), { name: "http" });
+  }
+}
+
+/**
+ * The four tools of a new VercelSandbox, named `sandbox_vercel_*`.
+ *
+ * @extends {SandboxToolkit<VercelSandbox>}
+ */
+export class VercelSandboxToolkit extends SandboxToolkit {
+  /** @param {VercelSandboxOptions} [options] */
+  constructor(options) {
+    super(new VercelSandbox(unnamed(options, "VercelSandbox"), "VercelSandboxToolkit"), { name: "vercel" });
   }
 }
 

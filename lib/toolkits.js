@@ -14,6 +14,8 @@ export {
   LocalSandboxToolkit,
   SandboxToolkit,
   Toolkit,
+  VercelSandboxToolkit,
   collectToolkitTools,
   describeToolLibrary,
 } from "./toolkit.js";
+export { VercelSandbox } from "./vercel.js";

@@ -128,6 +128,7 @@ enum {
   SBX_CAP_CONTEXTS = 1u << 7, /* code runs in an interpreter that keeps its state */
   SBX_CAP_LIFETIME = 1u << 8, /* sbx_sandbox_control(): the lifetime can be set */
   SBX_CAP_PAUSE = 1u << 9,    /* sbx_sandbox_control(): pause and resume */
+  SBX_CAP_EXTEND = 1u << 10,  /* sbx_sandbox_control(): the lifetime can be made longer */
 };
 
 /* Makes a sandbox object; no I/O, nothing is created yet.
@@ -310,6 +311,7 @@ typedef enum sbx_control {
   SBX_SET_LIFETIME, /* the provider ends the sandbox `seconds` from now; needs SBX_CAP_LIFETIME */
   SBX_PAUSE,        /* its state is kept, nothing runs; needs SBX_CAP_PAUSE */
   SBX_RESUME,       /* goes on after a pause, for `seconds` (0: the lifetime of the options) */
+  SBX_EXTEND_LIFETIME, /* it ends `seconds` later than it would; needs SBX_CAP_EXTEND */
 } sbx_control;
 
 /* Changes the life of a sandbox. Calls that run when a pause begins may fail with SBX_ECONFLICT,

@@ -308,6 +308,8 @@ export interface SandboxCapabilities {
   readonly lifetime: boolean;
   /** It can be paused and resumed. */
   readonly pause: boolean;
+  /** Its lifetime can be extended. */
+  readonly extend: boolean;
 }
 
 /** What the sandbox classes of this package have in common. Not a value: extend CloudSandbox instead. */
@@ -548,6 +550,65 @@ export class HttpSandbox extends NativeSandbox {
   constructor(options?: HttpSandboxOptions);
   /** "http" */
   get providerId(): string;
+}
+
+// ---- Vercel ---------------------------------------------------------------------------------------
+
+/** What the sandbox may reach; a rule is Vercel's own object. */
+export type VercelNetworkPolicy =
+  | "allow-all"
+  | "deny-all"
+  | {
+      /** Domains such as "*.example.com"; or an object of lists of rules by domain. */
+      allow?: readonly string[] | Readonly<Record<string, readonly object[]>> | undefined;
+      /** Networks such as "10.0.0.0/8". */
+      subnets?: { allow?: readonly string[] | undefined; deny?: readonly string[] | undefined } | undefined;
+    };
+
+/** Of a variable's name in parentheses the value is the default. */
+export interface VercelSandboxOptions extends Omit<RemoteSandboxOptions, "apiKey"> {
+  /** With `teamId` and `projectId`. (VERCEL_TOKEN) */
+  token?: string | undefined;
+  /** (VERCEL_TEAM_ID) */
+  teamId?: string | undefined;
+  /** (VERCEL_PROJECT_ID) */
+  projectId?: string | undefined;
+  /** In place of the three: a token that names its team and project itself. (VERCEL_OIDC_TOKEN) */
+  oidcToken?: string | undefined;
+  /** Name of an existing sandbox to work in; it is resumed if need be, and not deleted by close(). */
+  sandboxId?: string | undefined;
+  /** Only with `sandboxId`: close() deletes it all the same. */
+  owned?: boolean | undefined;
+  /** Name of the new sandbox; default: a unique one. A name that is taken rejects. */
+  name?: string | undefined;
+  /** Such as "vercel/sandbox/python:3.14"; default: Vercel's default. */
+  image?: string | undefined;
+  /** Such as "node24"; the older way, in place of `image`. */
+  runtime?: string | undefined;
+  /** Each with 2 GiB of memory. */
+  vcpus?: number | undefined;
+  /** After which Vercel ends the sandbox: 1 to 86400, default 300. See `extendLifetime()`. */
+  lifetimeSeconds?: number | undefined;
+  /** Such as "iad1". */
+  region?: string | undefined;
+  /** Variables of everything that runs in the sandbox. */
+  env?: Record<string, string> | undefined;
+  /** At most 4. */
+  tags?: Record<string, string> | undefined;
+  /** Default: Vercel's, which allows everything. */
+  networkPolicy?: VercelNetworkPolicy | undefined;
+}
+
+/** A name like those of the other providers. */
+export type VercelSandboxConfig = VercelSandboxOptions;
+
+/** A sandbox at Vercel. It is deleted by `close()`, and keeps nothing when its lifetime is over. */
+export class VercelSandbox extends NativeSandbox {
+  constructor(options?: VercelSandboxOptions);
+  /** "vercel" */
+  get providerId(): string;
+  /** It lives that many seconds longer: whole, 1 to 86400. It must have started. */
+  extendLifetime(seconds: number, options?: SandboxCallOptions): Promise<void>;
 }
 
 // ---- E2B ------------------------------------------------------------------------------------------
@@ -1002,6 +1063,11 @@ export class LocalSandboxToolkit extends SandboxToolkit<LocalSandbox> {
 /** The four `sandbox_daytona_*` tools of a new DaytonaSandbox. */
 export class DaytonaSandboxToolkit extends SandboxToolkit<DaytonaSandbox> {
   constructor(options?: DaytonaSandboxOptions);
+}
+
+/** The four `sandbox_vercel_*` tools of a new VercelSandbox. */
+export class VercelSandboxToolkit extends SandboxToolkit<VercelSandbox> {
+  constructor(options?: VercelSandboxOptions);
 }
 
 /** The four `sandbox_e2b_*` tools of a new E2BSandbox. */

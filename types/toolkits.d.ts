@@ -13,6 +13,8 @@ export {
   SandboxAgent,
   SandboxToolkit,
   Toolkit,
+  VercelSandbox,
+  VercelSandboxToolkit,
   collectToolkitTools,
   describeToolLibrary,
 } from "./index.js";
@@ -43,6 +45,9 @@ export type {
   SandboxTools,
   ToolDef,
   ToolResult,
+  VercelNetworkPolicy,
+  VercelSandboxConfig,
+  VercelSandboxOptions,
   WorkspaceFile,
   WorkspaceManifest,
   WorkspaceSnapshot,

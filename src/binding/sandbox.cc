@@ -202,7 +202,7 @@ Napi::Value Sandbox::List(const Napi::CallbackInfo &info) {
   });
 }
 
-/* control(callId, "lifetime" | "pause" | "resume", seconds) */
+/* control(callId, "lifetime" | "extend" | "pause" | "resume", seconds) */
 Napi::Value Sandbox::Control(const Napi::CallbackInfo &info) {
   Text what;
   uint64_t seconds = 0;
@@ -214,8 +214,10 @@ Napi::Value Sandbox::Control(const Napi::CallbackInfo &info) {
     control = SBX_PAUSE;
   } else if (strcmp(what.CString(), "resume") == 0) {
     control = SBX_RESUME;
+  } else if (strcmp(what.CString(), "extend") == 0) {
+    control = SBX_EXTEND_LIFETIME;
   } else if (strcmp(what.CString(), "lifetime") != 0) {
-    ThrowType(info.Env(), "what", "'lifetime', 'pause' or 'resume'");
+    ThrowType(info.Env(), "what", "'lifetime', 'extend', 'pause' or 'resume'");
     return Napi::Value();
   }
   Call *call = NewCall(info);

@@ -136,7 +136,7 @@ typedef struct sbx_provider {
   /* NULL without SBX_CAP_LIST. */
   sbx_op *(*list)(sbx_session *session, size_t max_entries, sbx_listing *out, sbx_op_done done,
                   void *arg);
-  /* NULL without SBX_CAP_LIFETIME and SBX_CAP_PAUSE. */
+  /* NULL without SBX_CAP_LIFETIME, SBX_CAP_EXTEND and SBX_CAP_PAUSE. */
   sbx_op *(*control)(sbx_session *session, sbx_control control, uint64_t seconds, sbx_op_done done,
                      void *arg);
   /* Deletes all sandboxes that this library has made and that nobody can need any more; `path` of
@@ -149,6 +149,7 @@ extern const sbx_provider sbx_e2b_provider;
 extern const sbx_provider sbx_daytona_provider;
 extern const sbx_provider sbx_docker_provider;
 extern const sbx_provider sbx_http_provider;
+extern const sbx_provider sbx_vercel_provider;
 
 /* The provider with this id, or NULL. */
 const sbx_provider *sbx_provider_find(const char *id);

@@ -60,13 +60,21 @@ static const sbx__call_kind control_kind = {run_control, sbx__call_stop_child, r
                                             NULL};
 
 static int check(const sbx_sandbox *sb, sbx_control control, uint64_t seconds, sbx_err *err) {
-  uint32_t needed = control == SBX_SET_LIFETIME ? SBX_CAP_LIFETIME : SBX_CAP_PAUSE;
-  if (!(sbx_provider_caps(sb->provider, sb->places.config) & needed))
-    return sbx_err_set(err, SBX_EUNSUPPORTED,
-                       control == SBX_SET_LIFETIME
-                           ? "this provider's sandboxes have no lifetime that could be set"
-                           : "this provider cannot pause a sandbox");
-  if (seconds > MAX_LIFETIME_S || (control == SBX_SET_LIFETIME && seconds == 0))
+  static const struct {
+    uint32_t needed;
+    bool takes_none; /* 0 seconds have a meaning */
+    const char *missing;
+  } kinds[] = {
+      [SBX_SET_LIFETIME] = {SBX_CAP_LIFETIME, false,
+                            "this provider's sandboxes have no lifetime that could be set"},
+      [SBX_EXTEND_LIFETIME] = {SBX_CAP_EXTEND, false,
+                               "this provider's sandboxes have no lifetime that could be extended"},
+      [SBX_PAUSE] = {SBX_CAP_PAUSE, true, "this provider cannot pause a sandbox"},
+      [SBX_RESUME] = {SBX_CAP_PAUSE, true, "this provider cannot pause a sandbox"},
+  };
+  if (!(sbx_provider_caps(sb->provider, sb->places.config) & kinds[control].needed))
+    return sbx_err_set(err, SBX_EUNSUPPORTED, "%s", kinds[control].missing);
+  if (seconds > MAX_LIFETIME_S || (!kinds[control].takes_none && seconds == 0))
     return sbx_err_set(err, SBX_EINVAL, "a lifetime is a whole number of seconds from 1 to %d",
                        MAX_LIFETIME_S);
   if (!sbx__places_are_open(&sb->places))

@@ -71,7 +71,7 @@ async function send(response, { type, coding, parts, endless }, status = 200) {
   response.end();
 }
 
-/** Answers as the two services do, but for what `hostile` says: by a part of the path. */
+/** Answers as the services do, but for what `hostile` says: by a part of the path, or of what was posted. */
 async function serve(t, hostile) {
   let name;
   const server = createServer((request, response) => {
@@ -79,12 +79,15 @@ async function serve(t, hostile) {
     request.on("data", (bytes) => (sent += bytes));
     request.on("end", () => {
       if (request.method === "POST" && request.url === "/api/sandbox") ({ name } = JSON.parse(sent));
-      const found = Object.keys(hostile).find((part) => request.url.includes(part) && request.method !== "DELETE");
+      const isMeant = (part) => (part.startsWith("POST ") ? sent.includes(part.slice(5)) : request.url.includes(part));
+      const found = Object.keys(hostile).find((part) => isMeant(part) && request.method !== "DELETE");
       const answer = (status, value) => {
         response.writeHead(status, { "content-type": "application/json" });
         response.end(value && JSON.stringify(value));
       };
       if (found) send(response, hostile[found], found === "/sandboxes" ? 201 : 200).catch(() => {});
+      else if (request.method === "POST" && request.url === "/sessions") answer(201, { session_id: "mine" });
+      else if (sent.includes("pwd -P")) answer(200, { exit_code: 0, stdout: "/workspace\n", stderr: "", timed_out: false });
       else if (request.method === "DELETE" || request.url.startsWith("/health")) answer(204);
       else if (request.url.includes("work-dir")) answer(200, { dir: "/home/daytona" });
       else if (request.url.includes("/api/sandbox")) answer(200, { id: "mine", name, state: "started", toolboxProxyUrl: `${url}/toolbox` });
@@ -158,6 +161,30 @@ describe("C185 C186 daytona: what a hostile service costs", () => {
     test(name, async (t) => {
       const url = await serve(t, hostile);
       const { outcome, ms, mib } = await cost("DaytonaSandbox", { apiKey: "dtn_0123456789", baseURL: `${url}/api` }, call);
+      assert.match(String(outcome), expected);
+      assert.ok(mib < MOST_MIB, `${mib} MiB`);
+      assert.ok(ms < LIMIT_MS, `${ms} ms`);
+    });
+  }
+});
+
+describe("C185 C186 http: what a hostile service costs", () => {
+  const text = (...parts) => ({ type: "application/json", parts: [Buffer.from('{"exit_code":0,"stdout":"'), ...parts] });
+  const long = { ...text(Buffer.alloc(1 << 20, "0123456789abcdef")), endless: true };
+  /** @type {[string, any, string, RegExp][]} */
+  const cases = [
+    ["a create's answer that is packed", { "/sessions": packed }, START, /^ERR_SANDBOX_PROTOCOL .*compressed/],
+    ["a create's answer that is dense", { "/sessions": dense }, START, /^ERR_SANDBOX_(PROTOCOL|TOO_LARGE) .*more than \d+ bytes/],
+    ["a command's answer that is packed", { "POST mkfifo": packed }, SHELL, /^ERR_SANDBOX_PROTOCOL .*compressed/],
+    ["a command's answer without an end", { "POST mkfifo": long }, SHELL, /^ERR_SANDBOX_/],
+    ["a list that is dense", { "POST find": dense }, LIST, /^ERR_SANDBOX_/],
+    ["a file without an end", { "/files": { type: "text/plain", endless: true, parts: [Buffer.alloc(1 << 20)] } },
+      '(sandbox) => sandbox.readFile("f", "utf8", { maxBytes: 1 << 20 })', /^ERR_SANDBOX_TOO_LARGE/],
+  ];
+  for (const [name, hostile, call, expected] of cases) {
+    test(name, async (t) => {
+      const url = await serve(t, hostile);
+      const { outcome, ms, mib } = await cost("HttpSandbox", { token: "token_0123456789", baseURL: url }, call);
       assert.match(String(outcome), expected);
       assert.ok(mib < MOST_MIB, `${mib} MiB`);
       assert.ok(ms < LIMIT_MS, `${ms} ms`);

@@ -69,7 +69,7 @@ export async function dockerRows(closer) {
 function engineRow(engine, closer) {
   let worlds = 0;
   return {
-    name: `real-${engine.name}`,
+    name: engine.name,
     providerId: "docker",
     facts: FACTS,
     world(t) {

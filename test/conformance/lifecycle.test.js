@@ -250,7 +250,7 @@ for (const provider of providers) {
       const sandbox = provider.world(t).make();
       const answers = new Map();
       await inFlight(50, 300, async (id) => {
-        const { output, exitCode } = await sandbox.shell(`echo ${id}; exit ${id % 3}`);
+        const { output, exitCode } = await sandbox.shell(`echo ${id}; exit ${id % 3}`, { timeoutSeconds: 600 });
         assert.ok(!answers.has(id));
         answers.set(id, `${output.trim()} ${exitCode}`);
       });

@@ -25,6 +25,7 @@ import { daytonaRows } from "./daytona.js";
 import { dockerAgents, dockerRows, engineRows } from "./docker.js";
 import { httpRows } from "./http.js";
 import { lineRows } from "./line.js";
+import { vercelRows } from "./vercel.js";
 
 /** Makes things that are closed when the test ends, after which `then` runs. */
 function closer(t, then) {
@@ -146,6 +147,7 @@ export const providers =
         await e2b("e2bh2", makeCertificate(["127.0.0.1"])),
         ...(await daytonaRows(closer)),
         ...(await httpRows(closer)),
+        ...(await vercelRows(closer)),
         ...(await lineRows(closer)),
         ...containers,
       ];

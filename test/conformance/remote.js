@@ -6,9 +6,11 @@
 //   created          status of a create that succeeded
 //   health           something that its API says to everybody: path and a part of it
 //   keyHeader        which header has the key
+//   credentials      what an object needs that is to be made by hand
 //   start(settings)  an emulator; `urls` are its listeners, `connection` the options that lead to it
 //   refusal(status, message)  as the provider words its own
 //   hasLifetime(body)         whether this create leaves a sandbox that ends by itself
+//   findsLost        a sandbox whose create was not answered is found, and deleted
 import assert from "node:assert/strict";
 import { after } from "node:test";
 
@@ -18,6 +20,9 @@ import { startDaytona } from "../emulators/daytona/index.js";
 import { daytonaReplies } from "../emulators/daytona/replies.js";
 import { startE2B } from "../emulators/e2b/index.js";
 import { replies } from "../emulators/engine.js";
+import { startHttp } from "../emulators/http/index.js";
+import { vercelReplies } from "../emulators/vercel/errors.js";
+import { startVercel } from "../emulators/vercel/index.js";
 import { removeCommandFolders } from "../support/daytona.js";
 
 export const remotes = [
@@ -32,6 +37,7 @@ export const remotes = [
     created: 201,
     health: { path: "/health", part: /Health/ },
     keyHeader: "x-api-key",
+    credentials: { apiKey: "k" },
     async start(settings) {
       const emulator = await startE2B(settings);
       const { apiKey, apiUrl: baseURL, sandboxUrl } = emulator;
@@ -39,6 +45,7 @@ export const remotes = [
     },
     refusal: (status, message) => replies.json(status, { code: status, message }),
     hasLifetime: ({ timeout }) => timeout === 300,
+    findsLost: true,
     checkEnd: ({ complaints }) => assert.deepEqual(complaints, []),
   },
   {
@@ -52,6 +59,7 @@ export const remotes = [
     created: 200,
     health: { path: "/api/config", part: /proxyToolboxUrl/ },
     keyHeader: "authorization",
+    credentials: { apiKey: "k" },
     async start(settings) {
       const emulator = await startDaytona(settings);
       const { apiKey, apiUrl: baseURL } = emulator;
@@ -59,6 +67,52 @@ export const remotes = [
     },
     refusal: (status, message) => daytonaReplies.api(status, message),
     hasLifetime: ({ autoStopInterval, autoDeleteInterval }) => autoStopInterval === 5 && autoDeleteInterval === 0,
+    findsLost: true,
+    checkEnd: ({ engine }) => removeCommandFolders(engine),
+  },
+  {
+    name: "http",
+    Class: "HttpSandbox",
+    routes: {
+      create: "POST /sessions",
+      remove: "DELETE /sessions/{id}",
+      command: "POST /sessions/{id}/exec",
+    },
+    created: 201,
+    health: { path: "/health", part: /healthy/ },
+    keyHeader: "authorization",
+    async start(settings) {
+      const emulator = await startHttp(settings);
+      const { token, url: baseURL } = emulator;
+      return { emulator, connection: { token, baseURL }, urls: [baseURL] };
+    },
+    refusal: (status, message) => replies.json(status, { error: { code: "refused", message } }),
+    // It is the service's: a create says nothing of it.
+    hasLifetime: () => true,
+    credentials: {},
+    findsLost: false,
+    checkEnd: ({ engine }) => removeCommandFolders(engine),
+  },
+  {
+    name: "vercel",
+    Class: "VercelSandbox",
+    routes: {
+      create: "POST /v3/sandboxes",
+      remove: "DELETE /sandboxes/{name}",
+      command: "POST /cmd",
+    },
+    created: 200,
+    health: { path: "/api", part: /not_found/ },
+    keyHeader: "authorization",
+    credentials: { token: "k", teamId: "t", projectId: "p" },
+    async start(settings) {
+      const emulator = await startVercel(settings);
+      const { apiUrl: baseURL, credentials } = emulator;
+      return { emulator, connection: { ...credentials, baseURL }, urls: [baseURL] };
+    },
+    refusal: (status, message) => vercelReplies.error(status, "error", message),
+    hasLifetime: ({ timeout, persistent }) => timeout === 300_000 && persistent === false,
+    findsLost: true,
     checkEnd: ({ engine }) => removeCommandFolders(engine),
   },
 ];
@@ -96,7 +150,7 @@ export const program = (remote, options, body, from = "cloudsandbox") =>
 
 /** Variables of this machine's user must not decide a test. */
 export function withoutVariables() {
-  const names = Object.keys(process.env).filter((name) => /^(E2B|DAYTONA)_|^(https?|no|all)_proxy$/i.test(name));
+  const names = Object.keys(process.env).filter((name) => /^(E2B|DAYTONA|VERCEL|SANDBOX_HTTP)_|^(https?|no|all)_proxy$/i.test(name));
   const saved = names.map((name) => [name, process.env[name]]);
   for (const name of names) delete process.env[name];
   after(() => Object.assign(process.env, Object.fromEntries(saved)));

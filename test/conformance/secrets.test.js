@@ -4,7 +4,7 @@ import { once } from "node:events";
 import { createServer } from "node:http";
 import { describe, test } from "node:test";
 
-import { DaytonaSandbox, E2BSandbox } from "cloudsandbox";
+import { DaytonaSandbox, E2BSandbox, HttpSandbox } from "cloudsandbox";
 
 import { rejection } from "../support/wait.js";
 import { withoutVariables } from "./remote.js";
@@ -78,6 +78,23 @@ describe("C188 credentials that a 200 repeats are in no message", () => {
     });
     const sandbox = new DaytonaSandbox({ apiKey: KEY, baseURL: `${url}/api` });
     assertHidden(await rejection(sandbox.shell("true")), /echo of .*\*{3}/);
+    await sandbox.close();
+  });
+
+  test("http: what commands print in place of a report, and refusals", async (t) => {
+    let refused = false;
+    const url = await serve(t, (request, sent) => {
+      if (request.method === "DELETE") return [204, "text/plain", ""];
+      if (request.url === "/sessions") return json(201, { session_id: "mine" });
+      const stderr = `echo of ${all(request)}`;
+      if (refused) return json(400, { error: { code: "x", message: stderr } });
+      if (sent.includes("pwd -P")) return json(200, { exit_code: 0, stdout: "/workspace\n", stderr: "" });
+      return json(200, { exit_code: 127, stdout: "", stderr });
+    });
+    const sandbox = new HttpSandbox({ token: KEY, baseURL: url, headers: { "X-Extra-Token": HEADER } });
+    assertHidden(await rejection(sandbox.shell("true")), /echo of undefined undefined( \*{3})+/);
+    refused = true;
+    assertHidden(await rejection(sandbox.shell("true")), /echo of undefined undefined( \*{3})+/);
     await sandbox.close();
   });
 });

@@ -19,6 +19,8 @@
 #include "core/err.h"
 #include "providers/remote/options.h"
 
+#include <string.h>
+
 enum { MAX_HEADERS = 64 * 1024 };
 
 // clang-format off
@@ -69,6 +71,10 @@ static const sbx_remote_member resources[] = {
 static void put_manifest(sbx_json_out *json, const char *dir, const sbx_json *options,
                          sbx_err *err) {
   const sbx_json *env = NULL;
+  sbx_slice word = sbx_slice_str("deny");
+  sbx_json_string(sbx_json_get(options, "network"), &word);
+  if (err->code == SBX_OK && !sbx_slice_eq_str(word, "deny") && !sbx_slice_eq_str(word, "allow"))
+    sbx_err_set(err, SBX_EINVAL, "network must be \"deny\" or \"allow\"");
   sbx_remote_put_members(json, image, 1, options, err);
   sbx_json_put_text(json, "working_dir", sbx_slice_str(dir));
   sbx_remote_map(&env, options, "env", err);
@@ -112,6 +118,9 @@ static void read_dir(sbx_config *config, const sbx_json *options, sbx_err *err) 
     sbx_err_set(err, SBX_ENOMEM, NULL);
   if (config->dir == NULL || err->code != SBX_OK)
     return;
+  size_t len = strlen(config->dir);
+  while (len > 1 && config->dir[len - 1] == '/')
+    config->dir[--len] = '\0';
   if (config->dir[0] != '/' || !sbx__hs_is_plain(sbx_slice_str(config->dir + 1)))
     sbx_err_set(err, SBX_EINVAL,
                 "workingDir must be an absolute path without \".\" or \"..\", such as /workspace");
@@ -126,8 +135,8 @@ int sbx__hs_configure(sbx_config *config, sbx_loop *loop, const sbx_json *option
   if (err->code == SBX_OK && config->url == NULL)
     sbx_err_set(err, SBX_EINVAL, "baseURL must be given: the address of your sandbox service");
   sbx_remote_text(&config->attach, options, "sandboxId", err);
-  config->owned = config->attach == NULL;
   sbx_remote_bool(&config->owned, options, "owned", err);
+  config->owned = config->owned || config->attach == NULL;
   read_dir(config, options, err);
   make_create(config, options, err);
   return sbx_remote_client(&config->http, loop, options, SBX_HTTP_2, err);

@@ -14,23 +14,11 @@ static int check(sbx_err *err, const sbx_session *session, const sbx_http *reply
   return sbx__hs_check(err, reply, verb, SBX__HS_FILE);
 }
 
-/* Prints a mode of the kind that is looked for: nothing else is asked. */
-static void look(sbx_steps *steps, sbx_slice path, sbx_steps_reply on_reply) {
-  sbx__hs_ask(steps, "[ -e \"$1\" ] && ! [ -f \"$1\" ] && ! [ -d \"$1\" ] && echo p---------", path,
-              on_reply);
-}
-
-static bool find_mode(const sbx_json *answer, sbx_slice *mode) {
-  return sbx_json_string(sbx_json_get(answer, "stdout"), mode);
-}
-
 static const sbx_remote_files service_files = {
     .provider = "http",
     .check = check,
     .read = sbx__hs_read,
     .write = sbx__hs_write,
-    .look = look,
-    .mode = find_mode,
 };
 
 /* Whether a command would be told the same. */

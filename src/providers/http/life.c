@@ -45,7 +45,7 @@ static void on_dir(sbx_steps *steps, sbx_http *reply) {
 }
 
 static void ask_dir(sbx_steps *steps) {
-  sbx__hs_ask(steps, "pwd -P", sbx_slice_of(NULL, 0), on_dir);
+  sbx__hs_ask(steps, "pwd -P", on_dir);
 }
 
 /* A number counts as its text. */
@@ -137,6 +137,6 @@ sbx_op *sbx__hs_probe(sbx_session *session, sbx_liveness *out, sbx_op_done done,
     return NULL;
   probe->out = out;
   *out = SBX_LIVENESS_UNKNOWN;
-  sbx__hs_ask(&probe->steps, ":", sbx_slice_of(NULL, 0), on_probed);
+  sbx__hs_ask(&probe->steps, ":", on_probed);
   return &probe->steps.op;
 }

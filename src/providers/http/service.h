@@ -95,9 +95,9 @@ void sbx__hs_to_file(sbx_steps *steps, sbx_slice rest, const sbx_http_request *r
  * a limit of 0 is none. */
 void sbx__hs_begin(const sbx_session *session, sbx_buf *body, const sbx_exec_spec *spec,
                    uint64_t limit_s);
-/* Runs `script`, ours, with one argument; it harms nobody when it runs twice. */
-void sbx__hs_ask(sbx_steps *steps, const char *script, sbx_slice argument,
-                 sbx_steps_reply on_reply);
+/* Runs `script`, ours, without anything that JSON would escape; it harms nobody when it runs twice.
+ */
+void sbx__hs_ask(sbx_steps *steps, const char *script, sbx_steps_reply on_reply);
 
 /* What a request is about: what a 404 means depends on it. */
 typedef enum sbx__hs_about { SBX__HS_SERVICE, SBX__HS_SESSION, SBX__HS_FILE } sbx__hs_about;

@@ -67,10 +67,8 @@ void sbx__hs_create(sbx_steps *steps, sbx_steps_reply on_reply) {
   sbx_buf body;
   sbx_buf_init(&body, SIZE_MAX);
   sbx_buf_append_str(&body, steps->session->config->create_body);
-  send_to(
-      steps, NULL, "", no_file,
-      &(sbx_http_request){.method = "POST", .take_body = &body, .max_bytes = SBX_HTTP_REPLY_MAX},
-      on_reply);
+  send_to(steps, NULL, "", no_file, &(sbx_http_request){.method = "POST", .take_body = &body},
+          on_reply);
 }
 
 void sbx__hs_delete(sbx_steps *steps, const char *id, sbx_steps_reply on_reply) {
@@ -133,15 +131,12 @@ void sbx__hs_begin(const sbx_session *session, sbx_buf *body, const sbx_exec_spe
   sbx_buf_append_str(body, ",\"command\":[\"/bin/sh\",\"-c\",\"");
 }
 
-void sbx__hs_ask(sbx_steps *steps, const char *script, sbx_slice argument,
-                 sbx_steps_reply on_reply) {
+void sbx__hs_ask(sbx_steps *steps, const char *script, sbx_steps_reply on_reply) {
   enum { LIMIT_S = 30 };
   sbx_buf body;
   sbx_buf_init(&body, SBX__HS_URL_MAX);
   sbx__hs_begin(steps->session, &body, NULL, LIMIT_S);
-  sbx_json_escape(&body, sbx_slice_str(script));
-  sbx_buf_append_str(&body, "\",\"sh\",\"");
-  sbx_json_escape(&body, argument);
+  sbx_buf_append_str(&body, script);
   sbx_buf_append_str(&body, "\"]}");
   sbx__hs_send(steps, &body, &(sbx_http_request){.repeatable = true}, on_reply);
 }

@@ -75,6 +75,7 @@ void sbx_remote_files_fail(sbx_remote_file *file, sbx_err *err) {
 typedef struct look_op {
   sbx_steps steps;
   sbx_remote_file *file; /* it ends this op with itself */
+  sbx_buf nothing;       /* has no room: no more than a try is wanted */
 } look_op;
 
 /* Go's letters of a pipe, a device or a socket stand before the nine of the rights. */
@@ -86,27 +87,45 @@ static bool is_special(sbx_slice mode) {
   return false;
 }
 
-static void on_look(sbx_steps *steps, sbx_http *reply) {
+/* `special`: else it is only slow. */
+static void end_look(sbx_steps *steps, bool special) {
   sbx_remote_file *file = ((look_op *)(void *)steps)->file;
-  sbx_json_doc *doc = NULL;
-  sbx_slice mode;
   sbx_err err;
-  bool special = reply->op.err.code == SBX_OK && reply->status == 200 &&
-                 sbx_json_parse(&doc, sbx_buf_slice(&reply->body), NULL) == SBX_OK &&
-                 file->files->mode(sbx_json_root(doc), &mode) && is_special(mode);
-  sbx_json_free(doc, false);
   sbx_steps_finish(steps, NULL);
   if (!special)
-    return; /* it is only slow */
+    return;
   sbx_err_set(&err, SBX_EINVAL, "%s: %s: it is no regular file, but a pipe, a device or a socket",
               file->files->provider, file->verb);
   err.provider = file->files->provider;
   sbx_remote_files_fail(file, &err);
 }
 
-static void look(sbx_steps *steps) {
+static void on_look(sbx_steps *steps, sbx_http *reply) {
   const sbx_remote_file *file = ((look_op *)(void *)steps)->file;
-  file->files->look(steps, sbx_buf_slice(&file->path), on_look);
+  sbx_json_doc *doc = NULL;
+  sbx_slice mode;
+  bool special = reply->op.err.code == SBX_OK && reply->status == 200 &&
+                 sbx_json_parse(&doc, sbx_buf_slice(&reply->body), NULL) == SBX_OK &&
+                 file->files->mode(sbx_json_root(doc), &mode) && is_special(mode);
+  sbx_json_free(doc, false);
+  end_look(steps, special);
+}
+
+static void on_tried(sbx_op *op, void *arg) {
+  sbx_steps *steps = arg;
+  bool special = op->err.code == SBX_EINVAL;
+  steps->request = NULL;
+  end_look(steps, special);
+}
+
+static void look(sbx_steps *steps) {
+  look_op *l = (look_op *)(void *)steps;
+  const sbx_remote_files *files = l->file->files;
+  sbx_slice path = sbx_buf_slice(&l->file->path);
+  if (files->look != NULL)
+    files->look(steps, path, on_look);
+  else
+    sbx_steps_wait_for(steps, files->read(steps->session, path, &l->nothing, on_tried, steps));
 }
 
 static void on_looked(sbx_op *op, void *arg) {

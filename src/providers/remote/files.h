@@ -20,7 +20,8 @@ typedef struct sbx_remote_files {
   /* Writes one by a command; NULL where sbx_remote_files_write() is not used. */
   sbx_op *(*write)(sbx_session *session, sbx_slice path, sbx_slice bytes, sbx_op_done done,
                    void *arg);
-  /* Asks what is at the path; the answer has the mode in letters, as Go writes it. */
+  /* Asks what is at the path; the answer has the mode in letters, as Go writes it. NULL: nothing
+   * answers that, and a command tries to read it. */
   void (*look)(sbx_steps *steps, sbx_slice path, sbx_steps_reply on_reply);
   bool (*mode)(const sbx_json *answer, sbx_slice *mode);
 } sbx_remote_files;

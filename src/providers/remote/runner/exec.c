@@ -489,14 +489,19 @@ static void on_killed(sbx_runner_op *op, sbx_runner_report *report, sbx_err *err
   sbx_steps_finish(&op->steps, err);
 }
 
-sbx_op *sbx_runner_kill(sbx_runner *runner, sbx_session *session, sbx_op *exec, sbx_op_done done,
+sbx_op *sbx_runner_stop(sbx_runner *runner, sbx_session *session, const char *tag, sbx_op_done done,
                         void *arg) {
-  sbx_runner_op *kill = sbx__runner_op_new(sizeof *kill, runner, session,
-                                           ((sbx_runner_op *)(void *)exec)->tag, done, arg);
+  sbx_runner_op *kill = sbx__runner_op_new(sizeof *kill, runner, session, tag, done, arg);
   if (kill == NULL)
     return NULL;
-  sbx__runner_ask(kill,
-                  &(sbx__runner_question){.program = SBX_RUNNER_STOP, .verb = "end a command"},
-                  on_killed);
+  sbx__runner_ask(
+      kill,
+      &(sbx__runner_question){.program = SBX_RUNNER_STOP, .verb = "end a command", .kills = true},
+      on_killed);
   return &kill->steps.op;
+}
+
+sbx_op *sbx_runner_kill(sbx_runner *runner, sbx_session *session, sbx_op *exec, sbx_op_done done,
+                        void *arg) {
+  return sbx_runner_stop(runner, session, ((sbx_runner_op *)(void *)exec)->tag, done, arg);
 }

@@ -36,6 +36,7 @@ typedef struct sbx_runner_sending {
   uint64_t timeout_ms;       /* for the answer; SBX_NO_TIMEOUT: the operation has a deadline */
   size_t max_bytes;          /* of what it prints */
   bool once;                 /* it runs a command, and is not sent again */
+  bool kills;                /* it ends a command: as root, where the wire can */
 } sbx_runner_sending;
 
 /* What came of a line. */
@@ -70,7 +71,7 @@ typedef struct sbx_runner {
   sbx_loop *loop;
   bool json;       /* lines stand inside a JSON string */
   bool env;        /* lines carry the variables, since the wire does not */
-  size_t max_line; /* bytes; 0: any */
+  size_t max_line; /* bytes, without what the wire begins with; 0: any */
   /* ---- */
   /* Commands that are over for us, and whose folders are still in the sandbox: the next command's
    * line takes them away. Their tags, each behind a blank; the oldest comes first. */
@@ -105,6 +106,9 @@ sbx_op *sbx_runner_exec(sbx_runner *runner, sbx_session *session, const sbx_exec
                         void *arg);
 /* Success: nothing of the command was left. */
 sbx_op *sbx_runner_kill(sbx_runner *runner, sbx_session *session, sbx_op *exec, sbx_op_done done,
+                        void *arg);
+/* The same of a command by its tag, which may be over for us. */
+sbx_op *sbx_runner_stop(sbx_runner *runner, sbx_session *session, const char *tag, sbx_op_done done,
                         void *arg);
 /* Paths are absolute. */
 sbx_op *sbx_runner_list(sbx_runner *runner, sbx_session *session, sbx_slice dir, size_t max_entries,

@@ -32,6 +32,7 @@ typedef struct sbx__runner_question {
   sbx_slice text;
   size_t max_bytes; /* of what it prints, without what a wire adds */
   bool slow;        /* it may take minutes, else seconds */
+  bool kills;       /* it ends a command */
 } sbx__runner_question;
 
 void sbx__runner_ask(sbx_runner_op *op, const sbx__runner_question *question,
