@@ -38,7 +38,8 @@ static void put_header(sbx_buf *out, char type, sbx_slice name, unsigned mode, s
   ustar_header h;
   unsigned sum = 0;
   memset(&h, 0, sizeof h);
-  memcpy(h.name, name.ptr, name.len < NAME ? name.len : NAME);
+  if (name.len > 0)
+    memcpy(h.name, name.ptr, name.len < NAME ? name.len : NAME);
   put_octal(h.mode, sizeof h.mode, mode);
   put_octal(h.uid, sizeof h.uid, 0);
   put_octal(h.gid, sizeof h.gid, 0);
