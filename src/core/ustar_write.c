@@ -100,6 +100,14 @@ static void put_pax(sbx_buf *out, const sbx_ustar_entry *entry, bool name, bool 
   sbx_buf_deinit(&records);
 }
 
+/* What reads archives takes other letters as it likes, but in pax as UTF-8. */
+static bool is_ascii(sbx_slice text) {
+  size_t i = 0;
+  while (i < text.len && (unsigned char)text.ptr[i] < 0x80)
+    i++;
+  return i == text.len;
+}
+
 /* ---- an entry ------------------------------------------------------------------------------- */
 
 /* Cuts a long name at a slash; neither part may be empty. */
@@ -134,7 +142,8 @@ int sbx_ustar_put_entry(sbx_buf *out, const sbx_ustar_entry *entry) {
     return out->error = SBX_EINVAL;
   fields f = {.type = types[entry->kind], .name = entry->name, .link = entry->link};
   bool long_name = f.name.len > NAME_LEN && !split(&f);
-  put_pax(out, entry, long_name, f.link.len > NAME_LEN);
+  put_pax(out, entry, long_name || !is_ascii(entry->name),
+          f.link.len > NAME_LEN || !is_ascii(entry->link));
   put_header(out, entry, &f);
   return out->error;
 }
