@@ -71,6 +71,19 @@ setup_packages() {
   fi
 }
 
+# The one client that is in Python, without what it does not import. It asks for 3.12; what is used of it runs on
+# 3.11 too, which Debian 12 has.
+python_packages=$root/test/interop/build/python
+setup_python_packages() {
+  local list=$root/test/interop/python-requirements.txt
+  if [ -e "$python_packages/done" ] && [ ! "$list" -nt "$python_packages/done" ]; then return; fi
+  python3 -m pip --version >/dev/null 2>&1 || install_missing pip3=python3-pip
+  rm -rf "$python_packages"
+  python3 -m pip install --quiet --disable-pip-version-check --root-user-action=ignore --no-deps \
+    --ignore-requires-python --only-binary=:all: --target "$python_packages" -r "$list"
+  touch "$python_packages/done"
+}
+
 # Builds when a source is newer than the binary, or when that has other providers than are wanted.
 build_native() {
   local out=build/Release/cloudsandbox.node with=${CLOUDSANDBOX_TEST_PROVIDERS-}

@@ -64,6 +64,14 @@ export const clients = {
       return { shell: () => sandbox.shell("true"), close: () => sandbox.close() };
     };
   },
+  async "http/ours"(url) {
+    const { HttpSandbox } = await import(library);
+    return async () => {
+      const sandbox = new HttpSandbox({ token: "bench-token", baseURL: url });
+      await sandbox.start();
+      return { shell: () => sandbox.shell("true"), close: () => sandbox.close() };
+    };
+  },
   async "daytona/sdk"(url) {
     const { Daytona } = await import("@daytonaio/sdk");
     const daytona = new Daytona({ apiKey: "dtn_bench", apiUrl: `${url}/api`, target: "us", useDeprecatedPolling: true });

@@ -7,15 +7,17 @@ import os from "node:os";
 import path from "node:path";
 import { median, mib, ms } from "../stats.js";
 import { FILE_BYTES, SANDBOXES } from "./measures.js";
-import { footprint, importTimes, ownFootprint } from "./packages.js";
+import { footprint, importTimes, ownFootprint, pythonImportTime } from "./packages.js";
 import { measureClient, measureProgram, recordRequest, startServer } from "./run.js";
 
-const SDKS = { e2b: "e2b", daytona: "@daytonaio/sdk" };
+const SDKS = { e2b: "e2b", daytona: "@daytonaio/sdk", http: "omnicoreagent" };
+/** Of those that are Python: a program that measures it. */
+const PROGRAMS = { http: path.join(import.meta.dirname, "http_client.py") };
 const ROUNDS = 3;
 const COMMANDS = 1500;
 const OPEN = [1, 100, 1000, 10_000];
 /** The call that runs a command. */
-const CALLS = { e2b: "/process.Process/Start", daytona: "/process/execute" };
+const CALLS = { e2b: "/process.Process/Start", daytona: "/process/execute", http: "/exec" };
 
 /** @typedef {keyof typeof SDKS} Service */
 /** @typedef {"ours" | "sdk" | "curl"} Side */
@@ -27,7 +29,11 @@ async function measureAll(service, measure, count) {
   const results = { ours: [], sdk: [], curl: [] };
   for (let i = 0; i < ROUNDS; i++) {
     results.ours.push(await measureClient(server, `${service}/ours`, measure, count));
-    results.sdk.push(await measureClient(server, `${service}/sdk`, measure, count));
+    results.sdk.push(
+      service in PROGRAMS
+        ? await measureProgram(server, PROGRAMS[/** @type {"http"} */ (service)], measure, count)
+        : await measureClient(server, `${service}/sdk`, measure, count),
+    );
     if (measure !== "peak") results.curl.push(await measureProgram(server, curlProgram, measure, count, requests[service]));
   }
   return results;
@@ -53,7 +59,7 @@ function medians(results, pick) {
   return { ours: median(ours.flatMap(pick)), sdk: median(sdk.flatMap(pick)), curl: median(curl.flatMap(pick)) };
 }
 
-/** @param {Service} service @param {{ cpu: string, latency: string, rate: string }} bounds */
+/** @param {Service} service @param {{ cpu: string, latency: string, rate?: string }} bounds */
 async function commands(service, bounds) {
   const results = await measureAll(service, "shell", COMMANDS);
   for (const [state, words] of /** @type {const} */ ([["first", `first ${COMMANDS / 10} commands`], ["warm", "warm"]])) {
@@ -63,6 +69,7 @@ async function commands(service, bounds) {
     row(`\`shell("true")\`, ${words}: p50`, values("p50"), us, bounds.latency);
     row(`\`shell("true")\`, ${words}: p99`, values("p99"), us);
   }
+  if (bounds.rate === undefined) return;
   const flight = await measureAll(service, "flight", 4000);
   row("commands per second, 64 in flight", medians(flight, (rate) => [rate]), whole, bounds.rate);
 }
@@ -103,6 +110,12 @@ function weight(service, bound) {
   row("size installed", { ours: own.bytes, sdk: theirs.bytes }, mib);
 }
 
+/** The same for a package of Python's. @param {string} module that is imported @param {string} bound */
+function pythonWeight(module, bound) {
+  const { ours } = importTimes({ ours: "../../lib/index.js" }, 5);
+  row("import", { ours, sdk: pythonImportTime(module, 5) }, ms, bound);
+}
+
 /** @type {Record<Service, () => Promise<void>>} */
 const services = {
   async e2b() {
@@ -115,6 +128,10 @@ const services = {
     await commands("daytona", { cpu: "0.15x", latency: "0.3x", rate: "5x" });
     weight("daytona", "0.025x");
   },
+  async http() {
+    await commands("http", { cpu: "0.1x", latency: "" });
+    pythonWeight("omnicoreagent.sandbox.http_sandbox, httpx", "0.1x");
+  },
 };
 
 const [program, curlProgram, ...named] = process.argv.slice(2);
@@ -122,7 +139,7 @@ const wanted = /** @type {Service[]} */ (named.length > 0 ? named : Object.keys(
 const server = await startServer(program);
 const directory = mkdtempSync(path.join(os.tmpdir(), "cloudsandbox-bench-"));
 /** What ours sends for a command, for plain libcurl to send it again. @type {Record<Service, string>} */
-const requests = { e2b: path.join(directory, "e2b"), daytona: path.join(directory, "daytona") };
+const requests = { e2b: path.join(directory, "e2b"), daytona: path.join(directory, "daytona"), http: path.join(directory, "http") };
 for (const name of wanted) {
   writeFileSync(requests[name], await recordRequest(server, `${name}/ours`, CALLS[name]));
   console.log(`\n| ${name} | ours | ${SDKS[name]} | ratio | libcurl in C | ours / libcurl | bound |`);

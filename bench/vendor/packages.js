@@ -24,6 +24,12 @@ export function importTimes(modules, rounds) {
   return Object.fromEntries(Object.entries(times).map(([name, values]) => [name, median(values)]));
 }
 
+/** The same for modules of Python's. @param {string} modules @param {number} rounds */
+export function pythonImportTime(modules, rounds) {
+  const program = `import time; start = time.perf_counter(); import ${modules}; print((time.perf_counter() - start) * 1000)`;
+  return median(Array.from({ length: rounds }, () => Number(execFileSync("python3", ["-c", program]))));
+}
+
 /** Bytes of all files of a folder, without the packages inside it. @param {string} dir @returns {number} */
 function size(dir) {
   let sum = 0;

@@ -77,8 +77,8 @@ export async function runClient(url, client, measure, count) {
 }
 
 /** The same by a program that prints its result. @param {Server} server @param {string} program @param {string} measure
- * @param {number} count @param {string} request a file */
-export async function measureProgram(server, program, measure, count, request) {
+ * @param {number} count @param {string} [request] a file */
+export async function measureProgram(server, program, measure, count, request = "") {
   const child = spawn(program, [server.url, measure, String(count), request], { stdio: ["ignore", "pipe", "inherit"] });
   place(server, child, measure);
   /** @type {Buffer[]} */
@@ -112,7 +112,8 @@ export async function recordRequest(server, client, call) {
   child.disconnect();
   proxy.close();
   const bytes = Buffer.concat(parts).toString("latin1");
-  const at = bytes.search(new RegExp(`POST \\S*${call.replaceAll(".", "\\.")} `));
+  // The last: a sandbox may be asked something before.
+  const at = [...bytes.matchAll(new RegExp(`POST \\S*${call.replaceAll(".", "\\.")} `, "g"))].at(-1)?.index ?? -1;
   const [head] = bytes.slice(at).split("\r\n\r\n", 1);
   const length = Number(head.match(/^content-length: (\d+)/im)?.[1]);
   if (at < 0 || !(length > 0)) throw new Error(`no ${call} was recorded`);

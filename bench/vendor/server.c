@@ -1,4 +1,4 @@
-/* server.c - answers requests of both services' protocols with replies made beforehand: no process
+/* server.c - answers requests of the services' protocols with replies made beforehand: no process
  * runs, no file is stored. In C, so that the clients are what takes the time. HTTP/1.1 on loopback;
  * prints its URL and serves until its standard input ends.
  *
@@ -48,11 +48,15 @@ typedef struct reply {
   size_t name_at; /* where the tag of the sandbox's name belongs; 0: nowhere */
 } reply;
 
-static reply replies[16];
+static reply replies[24];
 static size_t reply_count;
-/* Where the tag of a request belongs in the reply to it; 0: nowhere. */
-static size_t tag_places[2];
-static reply *ran, *plain_ran;
+/* What a command's line gets: our program prints a report that bears the request's tag; the
+ * vendors' clients take any text, and so do other lines. */
+static struct {
+  const reply *plain, *report;
+  size_t places[2]; /* where the tag belongs in the report */
+} lines[2];
+static size_t line_count;
 /* The tag of the last sandbox. */
 static char named[] = ZEROS;
 
@@ -142,6 +146,19 @@ static void add_named(const char *method, const char *path, const char *json) {
   r->name_at = (size_t)(mark - r->bytes) + strlen(NAME);
 }
 
+#define REPORT "\\n" ZEROS " ran 0 1 0 0 0 0 0\\n\\n\\n\\n\\n" ZEROS " end\\n"
+
+static void add_line(const char *path, const char *plain, const char *report) {
+  size_t n = line_count++;
+  lines[n].plain = add_json("POST", path, "200 OK", plain);
+  const reply *r = lines[n].report = add_json("", "", "200 OK", report);
+  const char *first = memmem(r->bytes, r->len, ZEROS, TAG_LEN);
+  size_t rest = r->len - (size_t)(first + 1 - r->bytes);
+  const char *last = memmem(first + 1, rest, ZEROS " end", TAG_LEN + 4);
+  lines[n].places[0] = (size_t)(first - r->bytes);
+  lines[n].places[1] = (size_t)(last - r->bytes);
+}
+
 static void make_daytona(int port) {
   char sandbox[1024];
   snprintf(sandbox, sizeof sandbox, DAYTONA_SANDBOX("started"), port);
@@ -150,18 +167,18 @@ static void make_daytona(int port) {
   snprintf(sandbox, sizeof sandbox, DAYTONA_SANDBOX("destroyed"), port);
   add_named("DELETE", "/api/sandbox/" DAYTONA_ID, sandbox);
   add_json("GET", "/toolbox/" DAYTONA_ID "/work-dir", "200 OK", "{\"dir\":\"/home/daytona\"}");
-  /* Our program prints a report that bears the request's tag; the vendor's client takes any text.
-   */
-  plain_ran = add_json("POST", "/toolbox/" DAYTONA_ID "/process/execute", "200 OK",
-                       "{\"exitCode\":0,\"result\":\"\"}");
-  ran = add_json("", "", "200 OK",
-                 "{\"exitCode\":0,\"result\":\"\\n" ZEROS " ran 0 1 0 0 0 0 0\\n\\n\\n\\n\\n" ZEROS
-                 " end\\n\"}");
-  char *first = memmem(ran->bytes, ran->len, ZEROS, TAG_LEN);
-  char *last =
-      memmem(first + 1, ran->len - (size_t)(first + 1 - ran->bytes), ZEROS " end", TAG_LEN + 4);
-  tag_places[0] = (size_t)(first - ran->bytes);
-  tag_places[1] = (size_t)(last - ran->bytes);
+  add_line("/toolbox/" DAYTONA_ID "/process/execute", "{\"exitCode\":0,\"result\":\"\"}",
+           "{\"exitCode\":0,\"result\":\"" REPORT "\"}");
+}
+
+static void make_http(void) {
+  static const char end[] = "\",\"stderr\":\"\",\"timed_out\":false}";
+  char plain[256], report[512];
+  snprintf(plain, sizeof plain, "{\"exit_code\":0,\"stdout\":\"/workspace\\n%s", end);
+  snprintf(report, sizeof report, "{\"exit_code\":0,\"stdout\":\"" REPORT "%s", end);
+  add_json("POST", "/sessions", "201 Created", "{\"session_id\":\"bench\"}");
+  add_line("/sessions/bench/exec", plain, report);
+  add_none("DELETE", "/sessions/bench");
 }
 
 /* ---- connections ---------------------------------------------------------------------------- */
@@ -235,15 +252,16 @@ static void answer(connection *c) {
     memcpy(c->filled, c->out, c->out_len);
     memcpy(c->filled + c->reply->name_at, named, TAG_LEN);
     c->out = c->filled;
-  } else if (c->reply == plain_ran) {
-    const char *mark = find_tag(c);
-    if (mark != NULL) {
-      memcpy(c->filled, ran->bytes, ran->len);
-      for (size_t i = 0; i < 2; i++)
-        memcpy(c->filled + tag_places[i], mark, TAG_LEN);
-      c->out = c->filled;
-      c->out_len = ran->len;
-    }
+  }
+  for (size_t i = 0; i < line_count; i++) {
+    const char *mark = c->reply == lines[i].plain ? find_tag(c) : NULL;
+    if (mark == NULL)
+      continue;
+    memcpy(c->filled, lines[i].report->bytes, lines[i].report->len);
+    for (size_t n = 0; n < 2; n++)
+      memcpy(c->filled + lines[i].places[n], mark, TAG_LEN);
+    c->out = c->filled;
+    c->out_len = lines[i].report->len;
   }
   c->text_len = c->body_at = 0;
   c->in_chunks = false;
@@ -401,6 +419,7 @@ int main(void) {
   int listener = listen_on_loopback(&port);
   make_e2b();
   make_daytona(port);
+  make_http();
   watch(queue, EPOLL_CTL_ADD, STDIN_FILENO, EPOLLIN, NULL);
   watch(queue, EPOLL_CTL_ADD, listener, EPOLLIN, in);
   printf("http://127.0.0.1:%d\n", port);

@@ -84,7 +84,8 @@ int sbx__vercel_logs_feed(sbx__vercel_logs *logs, sbx_slice bytes, sbx_err *err)
 
 int sbx__vercel_logs_finish(sbx__vercel_logs *logs, sbx_err *err) {
   int rc = sbx_lines_finish(&logs->lines, err);
-  if (rc == SBX_OK && !logs->ended)
+  /* The last line may be the half of one. */
+  if (rc == SBX_EPROTO || (rc == SBX_OK && !logs->ended))
     rc = sbx_err_set(err, SBX_ENET, "the answer broke off before the command's end");
   return rc;
 }

@@ -7,6 +7,8 @@
 
 #define MAX_ARCHIVE ((size_t)1 << 31)
 
+enum { ROOM = 8 * SBX_USTAR_BLOCK };
+
 const sbx_http_request sbx__vercel_question = {.method = "GET", .repeatable = true};
 
 /* ---- requests ------------------------------------------------------------------------------- */
@@ -71,7 +73,11 @@ void sbx__vercel_upload(sbx_steps *steps, sbx_slice path, unsigned mode, sbx_sli
   sbx_buf_init(&archive, MAX_ARCHIVE);
   sbx_buf_init(&body, MAX_ARCHIVE);
   sbx__vercel_archive_name(&name, path);
-  sbx_ustar_file(&archive, sbx_buf_slice(&name), mode, bytes);
+  sbx_buf_reserve(&archive, bytes.len + ROOM);
+  sbx_ustar_put_entry(
+      &archive, &(sbx_ustar_entry){.name = sbx_buf_slice(&name), .size = bytes.len, .mode = mode});
+  sbx_buf_append_slice(&archive, bytes);
+  sbx_ustar_pad(&archive, bytes.len);
   sbx_ustar_end(&archive);
   sbx_gzip_store(&body, sbx_buf_slice(&archive));
   if (body.error == SBX_OK)

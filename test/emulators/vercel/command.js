@@ -103,6 +103,11 @@ export class Command {
     for (const reader of [...this.#readers]) reader();
   }
 
+  /** Whether a signal was sent to it. */
+  get killed() {
+    return this.#child?.killed === true;
+  }
+
   /** The process alone, as the service does it. @param {number} number */
   signal(number) {
     try {

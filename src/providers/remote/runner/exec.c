@@ -56,6 +56,8 @@ struct exec_op {
   uint64_t added[2]; /* bytes of each stream that reached the collector */
   sbx_runner_report report;
   sbx_err broken; /* why its own line brought no report */
+  unsigned waits; /* for its folder */
+  bool begun;     /* its line is known to run, although nothing may be there yet */
 };
 
 static exec_op *exec_of(sbx_runner_op *op) {
@@ -312,6 +314,9 @@ static void on_asked(sbx_runner_op *op, sbx_runner_report *report, sbx_err *err)
     take_end(exec);
   } else if (err->code == SBX_OK && report->end == SBX_RUNNER_GOING) {
     sbx_steps_wait(&op->steps, FETCH_PAUSE_MS, ask_for_end);
+  } else if (err->code == SBX_OK && report->end == SBX_RUNNER_ABSENT && exec->begun &&
+             exec->waits < sbx__runner_beside.most) {
+    sbx_steps_wait(&op->steps, (uint64_t)FETCH_PAUSE_MS << exec->waits++, ask_for_end);
   } else if (err->code == SBX_OK || !sbx__runner_again(op, err, ask_for_end)) {
     /* It has not begun, or there is nobody to ask: whether the sandbox is gone is for others. */
     if (err->code == SBX_OK && report->end == SBX_RUNNER_ENDED)
@@ -335,6 +340,7 @@ static void on_ran(sbx_runner_op *op, sbx_runner_report *report, sbx_err *err) {
   const sbx_runner_answer *answer = op->answer;
   sbx_exec_status *status = exec->status;
   status->started = answer->started;
+  exec->begun = answer->begun;
   if (answer->late) {
     /* The wire's limit has passed, after the program's: it was kept from running, or killed. */
     status->outcome = SBX_EXITED;

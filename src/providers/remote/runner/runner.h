@@ -46,6 +46,7 @@ typedef struct sbx_runner_answer {
   bool started; /* it may have run */
   bool broken;  /* the connection broke, or something on the way failed: it may still run */
   bool late;    /* the wire ended it at its limit */
+  bool begun;   /* the wire has said that it runs */
 } sbx_runner_answer;
 
 typedef struct sbx_runner_wire {
