@@ -3,7 +3,7 @@
 import assert from "node:assert/strict";
 import { describe, test } from "node:test";
 
-import { DaytonaSandbox, E2BSandbox, LocalSandbox, SandboxAgent, SandboxError, SandboxToolkit, defineTool } from "cloudsandbox";
+import { DaytonaSandbox, E2BSandbox, HttpSandbox, LocalSandbox, SandboxAgent, SandboxError, SandboxToolkit, defineTool } from "cloudsandbox";
 import { mcpTools } from "cloudsandbox/mcp";
 
 import { fakeSandbox } from "../support/fake.js";
@@ -82,6 +82,7 @@ describe("what throws when it is read", { concurrency: 4 }, () => {
       local: (options) => new LocalSandbox({ trusted: true, ...options }),
       e2b: (options) => new E2BSandbox({ apiKey: "k", ...options }),
       daytona: (options) => new DaytonaSandbox({ apiKey: "k", ...options }),
+      http: (options) => new HttpSandbox({ baseURL: "http://127.0.0.1:1", ...options }),
       agent: (options) => new SandboxAgent({ backend: "unix-local", ...options }),
       remote: (remote) => new SandboxAgent({ backend: "remote", remote }),
       toolkit: (sandbox) => new SandboxToolkit(sandbox),
@@ -93,6 +94,7 @@ describe("what throws when it is read", { concurrency: 4 }, () => {
       local: [{ env: proxy({}) }, { inheritEnv: proxy([]) }, { inheritEnv: revoked([]) }, { inheritEnv: new Array(1) }],
       e2b: [{ env: throwing("A") }, { metadata: proxy({}) }, { headers: revoked({}) }, { network: cycle }, { network: throwing("a") }, { network: { a: 1n } }],
       daytona: [{ labels: proxy({}) }, { networkAllowList: proxy([]) }, { networkAllowList: [] }, { domainAllowList: new Array(1) }],
+      http: [{ headers: proxy({}) }, { env: throwing("A") }, { allowedHosts: proxy([]) }, { deniedHosts: new Array(1) }, { cpu: throwing("x") }, { memory: 1n }, { network: cycle }],
       agent: [{ workspace: proxy({}) }, { workspace: { files: proxy([]) } }, { workspace: { files: [throwing("path")] } }, { workspace: { env: throwing("A") } }, { workspace: { files: new Array(1) } }],
       remote: [proxy({}), revoked({}), throwing("providerId")],
       toolkit: [proxy({}), throwing("run", fakeSandbox().sandbox)],
@@ -103,7 +105,7 @@ describe("what throws when it is read", { concurrency: 4 }, () => {
         assert.throws(() => make[name](value), (error) => (isInvalid(error, `${name} ${index}`), true));
       }
     }
-    for (const Class of [LocalSandbox, E2BSandbox, DaytonaSandbox, SandboxAgent, SandboxToolkit]) {
+    for (const Class of [LocalSandbox, E2BSandbox, DaytonaSandbox, HttpSandbox, SandboxAgent, SandboxToolkit]) {
       for (const options of [proxy({}), revoked({})]) assert.throws(() => new Class(options), (error) => (isInvalid(error, Class.name), true));
     }
     for (const config of [proxy({}), revoked({}), throwing("name")]) assert.throws(() => defineTool(config), (error) => (isInvalid(error, "defineTool"), true));

@@ -2,7 +2,7 @@
 import assert from "node:assert/strict";
 import { after, beforeEach, describe, test } from "node:test";
 
-import { DaytonaSandbox, E2BSandbox, E2BSandboxToolkit } from "cloudsandbox";
+import { DaytonaSandbox, E2BSandbox, E2BSandboxToolkit, HttpSandbox } from "cloudsandbox";
 
 import { SandboxError } from "../../lib/errors.js";
 import * as options from "../../lib/options.js";
@@ -306,6 +306,8 @@ describe("C183 quotes that a file of variables has around a value", () => {
     [E2BSandbox, "baseURL", "E2B_API_URL", { apiKey: "k" }],
     [DaytonaSandbox, "baseURL", "DAYTONA_API_URL", { apiKey: "k" }],
     [E2BSandbox, "proxy", undefined, { apiKey: "k" }],
+    [HttpSandbox, "baseURL", "SANDBOX_HTTP_URL", {}],
+    [HttpSandbox, "token", "SANDBOX_HTTP_TOKEN", { baseURL: "http://127.0.0.1:1" }],
   ];
   const VARIABLES = CREDENTIALS.map(([, , variable]) => variable).filter(Boolean);
   const kept = Object.fromEntries(VARIABLES.map((name) => [name, process.env[name]]));

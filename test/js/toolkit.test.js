@@ -3,7 +3,7 @@ import assert from "node:assert/strict";
 import { describe, test } from "node:test";
 import { inspect } from "node:util";
 
-import { DaytonaSandboxToolkit, E2BSandboxToolkit, LocalSandbox, LocalSandboxToolkit, SandboxAgent, SandboxToolkit, Toolkit, collectToolkitTools, defineTool, describeToolLibrary } from "cloudsandbox";
+import { DaytonaSandboxToolkit, E2BSandboxToolkit, HttpSandboxToolkit, LocalSandbox, LocalSandboxToolkit, SandboxAgent, SandboxToolkit, Toolkit, collectToolkitTools, defineTool, describeToolLibrary } from "cloudsandbox";
 
 import { fakeSandbox } from "../support/fake.js";
 
@@ -206,7 +206,7 @@ describe("own toolkits and tool libraries", () => {
   });
 
   test("a second toolkit of a kind: its own name is refused with what works", () => {
-    for (const [Kind, options] of [[LocalSandboxToolkit, {}], [E2BSandboxToolkit, { apiKey: "k" }], [DaytonaSandboxToolkit, { apiKey: "k" }]]) {
+    for (const [Kind, options] of [[LocalSandboxToolkit, {}], [E2BSandboxToolkit, { apiKey: "k" }], [DaytonaSandboxToolkit, { apiKey: "k" }], [HttpSandboxToolkit, { baseURL: "http://127.0.0.1:1" }]]) {
       const message = new RegExp(`^${Kind.name}: there is no option .name.*new SandboxToolkit\\(new ${Kind.name.replace("Toolkit", "")}\\(.*{ name`);
       assert.throws(() => new Kind({ ...options, name: "second" }), { code: "ERR_SANDBOX_INVALID_ARG", message });
     }
