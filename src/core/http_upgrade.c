@@ -27,8 +27,9 @@ struct sbx__upgrade {
   size_t left; /* of the body of a refusal */
   curl_socket_t fd;
   sbx_watch *watch;
-  int events;     /* what is watched for */
-  sbx_timer turn; /* what is left waits for the next turn; TLS has it in its own buffers */
+  int events; /* what is watched for */
+  sbx_timer
+      turn; /* TLS holds what has come in its own buffers: nothing shows it at the descriptor */
 };
 
 void sbx__http_upgrade_free(sbx__upgrade *u) {
@@ -220,8 +221,9 @@ static void go_on(sbx__upgrade *u) {
   send_more(u); /* the head may have come */
   bool waits_to_send = !u->shut && (u->sent < u->request.len || u->head.done);
   watch_for(u, SBX_READABLE | (waits_to_send ? SBX_WRITABLE : 0));
-  if (came == SPENT)
-    sbx_timer_start(&u->turn, 0);
+  /* Not at once: without a delay it would come again in the same turn, whose share is used up. */
+  if (came == SPENT && u->https)
+    sbx_timer_start(&u->turn, 1);
 }
 
 static void on_turn(sbx_timer *timer) {

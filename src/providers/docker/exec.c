@@ -85,7 +85,7 @@ static sbx_op *kill_tree(const exec_op *x, sbx_op_done done, void *arg) {
   tree_op *t = sbx_steps_new(sizeof *t, session, session->config->loop, done, arg);
   if (t == NULL)
     return NULL;
-  sbx__docker_process_begin(&json, &request, session, sbx_runner_text(SBX_RUNNER_KILL), NULL,
+  sbx__docker_process_begin(&json, &request, session, sbx_runner_json(SBX_RUNNER_KILL), NULL,
                             false);
   sbx_json_put_string(&json, sbx_slice_str(x->streamed.mark));
   sbx_json_put_string(&json, sbx_slice_str(""));
@@ -337,7 +337,7 @@ static void write_request(exec_op *x, const sbx_exec_spec *spec) {
   bool direct = x->input.len > 0 && x->paths[0][0] == '\0';
   unsigned long long ms = (unsigned long long)spec->timeout_ms;
   sbx_slice program =
-      sbx_runner_text(spec->kind == SBX_EXEC_CODE ? SBX_RUNNER_BOUND_CODE : SBX_RUNNER_BOUND_SHELL);
+      sbx_runner_json(spec->kind == SBX_EXEC_CODE ? SBX_RUNNER_BOUND_CODE : SBX_RUNNER_BOUND_SHELL);
   if (spec->timeout_ms != SBX_NO_TIMEOUT)
     snprintf(limit, sizeof limit, "%llu.%03llu", ms / 1000, ms % 1000);
   sbx__docker_process_begin(&json, &x->request, x->steps.session, program, NULL, direct);

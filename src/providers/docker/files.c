@@ -123,7 +123,7 @@ static void begin_program(sbx_json_out *json, sbx_buf *request, const file_op *f
                           sbx_runner_program program, uint64_t number, bool input) {
   char text[32];
   snprintf(text, sizeof text, "%llu", (unsigned long long)number);
-  sbx__docker_process_begin(json, request, f->steps.session, sbx_runner_text(program), NULL, input);
+  sbx__docker_process_begin(json, request, f->steps.session, sbx_runner_json(program), NULL, input);
   sbx_json_put_string(json, sbx_buf_slice(&f->path));
   sbx_json_put_string(json, sbx_slice_str(text));
   sbx__docker_process_end_request(json);

@@ -78,5 +78,6 @@ static const sbx_runner_wire wire = {.provider = "docker", .send = send_line};
 sbx_runner *sbx__docker_runner(sbx_session *session) {
   session->runner.wire = &wire;
   session->runner.loop = session->config->loop;
+  session->runner.json = true;
   return &session->runner;
 }

@@ -60,7 +60,7 @@ static void make_room(sbx_steps *steps) {
   sbx_session *session = steps->session;
   sbx_json_out json;
   sbx_buf request;
-  sbx__docker_process_begin(&json, &request, session, sbx_slice_str("chmod 1777 \"$@\""), "0:0",
+  sbx__docker_process_begin(&json, &request, session, sbx_slice_str("chmod 1777 \\\"$@\\\""), "0:0",
                             false);
   sbx_json_put_string(&json, sbx_slice_str("/tmp"));
   if (session->config->disk != NULL)

@@ -200,7 +200,7 @@ static void put_name(sbx_json_out *json, const char *name) {
 
 /* Podman may run a short process, and forget what it has printed, before it has looked who wants to
  * have it. So there every program waits for a line, which comes to it only once that is settled. */
-#define WAITS "IFS= read -r _cs_v\n"
+#define WAITS "IFS= read -r _cs_v\\n"
 static const char go[] = "\n";
 
 bool sbx__docker_tells_end(const sbx_session *session) {
@@ -211,13 +211,13 @@ bool sbx__docker_tells_end(const sbx_session *session) {
 static void put_program(sbx_json_out *json, const sbx_session *session, sbx_slice program) {
   sbx_buf text;
   if (!session->is_podman) {
-    sbx_json_put_string(json, program);
+    sbx_json_put_escaped(json, program);
     return;
   }
   sbx_buf_init(&text, MAX_REQUEST);
   sbx_buf_append_str(&text, WAITS);
   sbx_buf_append_slice(&text, program);
-  sbx_json_put_string(json, sbx_buf_slice(&text));
+  sbx_json_put_escaped(json, sbx_buf_slice(&text));
   if (text.error != SBX_OK)
     json->buf->error = text.error;
   sbx_buf_deinit(&text);

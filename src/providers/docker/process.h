@@ -25,8 +25,8 @@ typedef struct sbx__docker_process_spec {
   bool (*is_told)(void *arg);
 } sbx__docker_process_spec;
 
-/* Begins the request of a process of `program`, up to its arguments. `user` NULL: the one of the
- * options, or else the container's. */
+/* Begins the request of a process of `program`, as it stands inside a JSON string, up to its
+ * arguments. `user` NULL: the one of the options, or else the container's. */
 void sbx__docker_process_begin(sbx_json_out *json, sbx_buf *request, const sbx_session *session,
                                sbx_slice program, const char *user, bool input);
 /* Ends a request without variables. */
