@@ -1,6 +1,6 @@
 /* archive.c - a file of a container by the engine's archive calls.
  *
- *   HEAD of each directory on the way -> GET of the file, a tar of one entry -> is it running?
+ *   HEAD of each directory on the way, and of the file -> GET, a tar of one entry -> does it run?
  *
  * The engine reads as root, and follows every link. So what is read must be what anybody may read,
  * at the very place that was named: each directory may be searched by all, the file be read by all,
@@ -16,6 +16,8 @@
 #include "core/url.h"
 #include "core/ustar.h"
 #include "providers/docker/wire.h"
+
+#include <string.h>
 
 enum {
   MAX_PATH = 4096,
@@ -33,7 +35,7 @@ enum { READ_ALL = 0444, SEARCH_ALL = 0111 };
 typedef struct fetch {
   sbx_steps steps;
   sbx_buf path;  /* absolute, without what says nothing */
-  size_t looked; /* how much of it has been looked at */
+  size_t looked; /* how much of it has been asked for */
   sbx_buf *out;
   sbx_ustar tar;
   uint64_t size; /* as its stat says */
@@ -79,6 +81,15 @@ static bool is_of_kernel(sbx_slice path) {
   return false;
 }
 
+/* Podman takes a path for a pattern, and tells the size of one file and the bytes of another. */
+static bool is_pattern(sbx_slice path) {
+  for (size_t i = 0; i < path.len; i++) {
+    if (path.ptr[i] != '\0' && strchr("*?[]\\", path.ptr[i]) != NULL)
+      return true;
+  }
+  return false;
+}
+
 /* Engines clean a path as a text, and the kernel goes it: the same where there is no "..", and no
  * slash behind a file. */
 static bool append_plain(sbx_buf *out, sbx_slice path) {
@@ -114,8 +125,9 @@ static bool read_place(fetch *f, sbx_slice path) {
   }
   sbx_buf_append_slice(&whole, at_home ? sbx_slice_skip(path, 2) : path);
   sbx_slice text = sbx_buf_slice(&whole);
-  bool plain = whole.error == SBX_OK && !sbx_slice_has_nul(text) && append_plain(&f->path, text) &&
-               f->path.error == SBX_OK && !is_of_kernel(sbx_buf_slice(&f->path));
+  bool plain = whole.error == SBX_OK && !sbx_slice_has_nul(text) && !is_pattern(text) &&
+               append_plain(&f->path, text) && f->path.error == SBX_OK &&
+               !is_of_kernel(sbx_buf_slice(&f->path));
   sbx_buf_deinit(&whole);
   return plain;
 }
@@ -194,7 +206,7 @@ static int take_head(void *arg, int status, const sbx_headers *headers, sbx_err 
   if (status != 200)
     return SBX_OK;
   if (!read_stat(headers, sbx_buf_slice(&f->path), &s) || !is_file_for_all(&s))
-    return not_this_way(err);
+    return not_this_way(err); /* no longer */
   f->size = (uint64_t)s.size;
   return f->size > f->out->max ? too_big(f, err) : SBX_OK;
 }
@@ -242,16 +254,15 @@ static void on_file(sbx_steps *steps, sbx_http *reply) {
 
 /* ---- the way to it -------------------------------------------------------------------------- */
 
-static void ask(fetch *f, const char *method, sbx_slice path, sbx_steps_reply on_reply) {
+static void ask(fetch *f, sbx_slice path, bool for_bytes, sbx_steps_reply on_reply) {
   const sbx_session *session = f->steps.session;
-  bool is_file = path.len == f->path.len;
   sbx_buf url;
   sbx_http_request request = {
-      .method = method,
+      .method = for_bytes ? "GET" : "HEAD",
       .repeatable = true,
       .timeout_ms = SBX_NO_TIMEOUT,
-      .on_head = is_file ? take_head : NULL,
-      .on_bytes = is_file ? take_chunk : NULL,
+      .on_head = for_bytes ? take_head : NULL,
+      .on_bytes = for_bytes ? take_chunk : NULL,
       .consumer = f,
   };
   sbx__docker_container_url(&url, session->config, session->id, "/archive");
@@ -268,22 +279,26 @@ static sbx_slice looked_at(const fetch *f) {
 static void on_look(sbx_steps *steps, sbx_http *reply) {
   fetch *f = fetch_of(steps);
   stat_reply s;
-  if (reply->op.err.code == SBX_OK && reply->status == 200 &&
-      read_stat(&reply->headers, looked_at(f), &s) && is_dir_for_all(&s))
-    look_further(f);
-  else
+  sbx_err err;
+  bool told = reply->op.err.code == SBX_OK && reply->status == 200 &&
+              read_stat(&reply->headers, looked_at(f), &s);
+  bool is_file = f->looked == f->path.len;
+  if (!told || !(is_file ? is_file_for_all(&s) : is_dir_for_all(&s))) {
     leave(f);
+  } else if (!is_file) {
+    look_further(f);
+  } else if ((uint64_t)s.size > f->out->max) {
+    too_big(f, &err);
+    give_up(f, &err);
+  } else {
+    ask(f, sbx_buf_slice(&f->path), true, on_file);
+  }
 }
 
 static void look_further(fetch *f) {
-  sbx_slice path = sbx_buf_slice(&f->path);
   size_t next = f->looked + 1;
-  next += sbx_slice_find(sbx_slice_skip(path, next), '/');
-  f->looked = next;
-  if (next < path.len)
-    ask(f, "HEAD", looked_at(f), on_look);
-  else
-    ask(f, "GET", path, on_file);
+  f->looked = next + sbx_slice_find(sbx_slice_skip(sbx_buf_slice(&f->path), next), '/');
+  ask(f, looked_at(f), false, on_look);
 }
 
 sbx_op *sbx__docker_fetch(sbx_session *session, sbx_slice path, sbx_buf *out, sbx_op_done done,

@@ -1,11 +1,11 @@
 // Files as a tar: what an engine's archive calls do, by this machine's own tar.
 //
 // Docker shows a file system of its own where the container's is in memory, and so does Podman when the container does
-// not run. Podman follows a link that it is asked for, says of every path where it leads, and gives all files the
-// container's user for an owner.
+// not run. Podman takes a path for a pattern, follows a link that it is asked for, says of every path where it leads, and
+// gives all files the container's user for an owner.
 // @ts-check
 import { spawn } from "node:child_process";
-import { existsSync, lstatSync, mkdirSync, readlinkSync, statSync } from "node:fs";
+import { existsSync, lstatSync, mkdirSync, readdirSync, readlinkSync, statSync } from "node:fs";
 import path from "node:path";
 import { Refusal, refusal } from "./errors.js";
 
@@ -36,6 +36,17 @@ function goMode(stat) {
 
 /** @param {string} place */
 const lstat = (place) => lstatSync(place, { throwIfNoEntry: false });
+
+/** The first path that fits a pattern. @param {Container} container @param {string} pattern */
+function matched(container, pattern) {
+  return pattern.split("/").reduce((dir, part) => {
+    if (!/[*?]/.test(part)) return path.posix.join(dir, part);
+    const fits = new RegExp(`^${part.replace(/[.+^${}()|[\]\\]/g, "\\$&").replaceAll("*", ".*").replaceAll("?", ".")}$`, "su");
+    const place = container.seenByArchive(dir);
+    const name = existsSync(place) ? readdirSync(place).sort().find((it) => fits.test(it)) : undefined;
+    return path.posix.join(dir, name ?? part);
+  }, "/");
+}
 
 /** Where a path leads, when its last part is a link. @param {Container} container @param {string} wanted */
 function behindLinks(container, wanted) {
@@ -94,7 +105,7 @@ export async function getArchive(exchange, container, wanted) {
   const isPodman = kind === "podman";
   const { clean, target } = look(container, wanted);
   const headers = { "content-type": "application/x-tar", ...statHeader(container, clean, target) };
-  const place = container.seenByArchive(clean);
+  const place = container.seenByArchive(isPodman ? matched(container, clean) : clean);
   if (isPodman && !existsSync(place)) throw refusal(kind, "noFile");
   if (exchange.method === "HEAD") return exchange.reply(200, headers);
   const [uid = "0", gid = uid] = (container.spec.User || "0").split(":");
