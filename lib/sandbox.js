@@ -3,7 +3,7 @@
 //
 // Invariant: every method returns a Promise and never throws synchronously, and nothing that can be
 // listed or inspected on the object holds an option or the native handle.
-import { captureSite, errorFromNative, isNativeError } from "./errors.js";
+import { captureSite, errorFromNative, isNativeError, lazily } from "./errors.js";
 import { native } from "./native.js";
 import {
   DEFAULT_OUTPUT_BYTES, MAX_EXEC_TIMEOUT_SECONDS, MAX_OUTPUT_BYTES, asyncDispose, bytesOf, checkBase64, checkBoolean,
@@ -17,6 +17,7 @@ const { constants } = process.getBuiltinModule("node:buffer");
 
 /** @import { NativeHandle, NativeKept, NativeListener, NativeListing, NativeResult, NativeSpec } from "./native.js" */
 /** @import { CloudSandbox, ExecResult, ExecShownResult, FileEncoding, SandboxCallOptions } from "../types/index.js" */
+/** @import { SandboxRecordType } from "../types/records.js" */
 /** @import { SandboxCapabilities, SandboxCloseOptions, SandboxLanguage, SandboxReadOptions, SandboxRunOptions, SandboxRunResult } from "../types/index.js" */
 
 /** Options that every provider class takes. */
@@ -90,6 +91,56 @@ const CAPABILITIES = Object.freeze([
 const TEXT = /** @type {const} */ ({ ignoreBOM: true });
 const DECODER = new TextDecoder("utf-8", TEXT);
 
+// ---- records: events.js makes them, once somebody listens ----------------------------------------
+
+/** Each has a channel, "cloudsandbox:" and its name. */
+export const RECORD_TYPES = Object.freeze(/** @type {const} */ ([
+  "created", "started", "failed", "seeded", "exec", "file", "timedOut", "killed", "control", "refused", "lost", "deleted",
+]));
+/** @type {import("node:diagnostics_channel").Channel[] | undefined} */
+let channels;
+/**
+ * @typedef {object} RecordMaker events.js
+ * @property {(instance: NativeSandbox, callId: number, action: string, detail: unknown, size?: number) => { end(result: unknown): void, fail(reason: unknown, aborted: boolean): void } | undefined} begin
+ * @property {(instance: NativeSandbox, attached: boolean, news: Record<string, any>) => void} told
+ * @property {(type: SandboxRecordType, instance: { providerId: string }, sandboxId: string | null | undefined, members: Record<string, unknown>) => void} publish
+ */
+/** @type {RecordMaker | undefined} */
+let events;
+const loadEvents = lazily("events.js", () => import("./events.js"));
+
+/** Whether anybody listens to a channel. All that records cost when nobody does. */
+export function isRecorded() {
+  channels ??= RECORD_TYPES.map((type) => process.getBuiltinModule("node:diagnostics_channel").channel(`cloudsandbox:${type}`));
+  for (const { hasSubscribers } of channels) {
+    if (hasSubscribers) return true;
+  }
+  return false;
+}
+
+/** For events.js, as it is loaded. @param {any} maker a RecordMaker */
+export function useEvents(maker) {
+  events = maker;
+}
+
+/** A call goes on without a record when its maker cannot be loaded. */
+async function needEvents() {
+  await loadEvents().catch(() => {});
+}
+
+/**
+ * Publishes a record of any object with the port, of a type that its calls do not tell by themselves.
+ *
+ * @param {SandboxRecordType} type
+ * @param {{ providerId: string, sandboxId?: string | null }} instance
+ * @param {Record<string, unknown>} members numbers, ids and words of ours; never contents
+ */
+export async function record(type, instance, members) {
+  if (!isRecorded()) return;
+  if (!events) await needEvents();
+  events?.publish(type, instance, instance.sandboxId, members);
+}
+
 /** @type {NativeKept} */
 const NOTHING = Object.freeze({ bytes: Buffer.alloc(0), dropped: 0, tailAt: 0 });
 
@@ -146,6 +197,8 @@ export class NativeSandbox {
   #runOptions;
   #maxOutputBytes;
   #lastCall = 0;
+  /** Whether the options name an existing sandbox. */
+  #attached;
   /** @type {Promise<void> | undefined} */
   #closing;
   #isClosed = false;
@@ -180,6 +233,8 @@ export class NativeSandbox {
       const { sbx } = /** @type {any} */ (error);
       throw isNativeError(sbx) ? this.#translate(sbx, captureSite(new.target)) : error;
     }
+    this.#attached = own.sandboxId !== undefined || own.containerId !== undefined;
+    this.#handle.onLife = (/** @type {string} */ told) => this.#hear(told);
     if (onProgress) this.#handle.onProgress = AsyncResource.bind((/** @type {string} */ told) => onProgress(JSON.parse(told)));
   }
 
@@ -213,7 +268,7 @@ export class NativeSandbox {
   async start(options) {
     const site = siteOf(this, NativeSandbox.prototype.start);
     const signal = signalOf(options, "start");
-    return this.#call(site, signal, (id) => this.#handle.start(id));
+    return this.#call(site, signal, (id) => this.#handle.start(id), "start");
   }
 
   /**
@@ -278,7 +333,7 @@ export class NativeSandbox {
       if (!listener) return this.#handle.exec(id, nativeSpec);
       listener.onFailure = () => this.#handle.cancel(id);
       return listener.watch(this.#handle.exec(id, nativeSpec, listener.onOutput), signal);
-    });
+    }, "exec", nativeSpec);
     return execResult(result, asText);
   }
 
@@ -298,7 +353,7 @@ export class NativeSandbox {
     if (isBase64 && bytesOf(contents)) throw invalid("leave out the `encoding` when `contents` are bytes");
     const bytes = isBase64 ? checkBase64(contents, "contents") : checkContents(contents, "contents");
     const signal = signalOf(options, "writeFile");
-    return this.#call(site, signal, (id) => this.#handle.write(id, path, bytes));
+    return this.#call(site, signal, (id) => this.#handle.write(id, path, bytes), "write", path, bytes.length);
   }
 
   /**
@@ -352,7 +407,7 @@ export class NativeSandbox {
     const site = siteOf(this, NativeSandbox.prototype.listFiles);
     const { maxEntries = 10000, signal } = checkNames(options, LIST_OPTIONS, "listFiles");
     checkInteger(maxEntries, "maxEntries", 1, 1000000);
-    return entriesOf(await this.#call(site, checkSignal(signal), (id) => this.#handle.list(id, maxEntries)));
+    return entriesOf(await this.#call(site, checkSignal(signal), (id) => this.#handle.list(id, maxEntries), "list"));
   }
 
   /**
@@ -416,7 +471,7 @@ export class NativeSandbox {
    * @returns {Promise<void>}
    */
   async [control](what, seconds, signal, site) {
-    return this.#call(site, signal, (id) => this.#handle.control(id, what, seconds));
+    return this.#call(site, signal, (id) => this.#handle.control(id, what, seconds), what, undefined, seconds);
   }
 
   /**
@@ -445,7 +500,7 @@ export class NativeSandbox {
       timeoutMs: timeoutSeconds === undefined ? undefined : checkTimeoutSeconds(timeoutSeconds, "timeoutSeconds", PORT_LIMIT),
       env: env === undefined ? undefined : checkEnv(env),
     };
-    const { outcome, exitCode, output = NOTHING, outputLost } = await this.#call(site, signal, (id) => this.#handle.exec(id, spec));
+    const { outcome, exitCode, output = NOTHING, outputLost } = await this.#call(site, signal, (id) => this.#handle.exec(id, spec), "exec", spec);
     if (outcome === "cancelled") throw signal?.reason;
     /** @type {SandboxRunResult & { exitCode: number }} */
     const result = { output: textOf(output), exitCode };
@@ -498,7 +553,7 @@ export class NativeSandbox {
         const advice = bound < most || most === MAX_READ_BYTES ? LARGER_FILE : LARGER_TEXT;
         throw { ...error, message: error.message + advice };
       }
-    });
+    }, "read", path);
   }
 
   /**
@@ -508,20 +563,37 @@ export class NativeSandbox {
    * @param {{ stack?: string }} site
    * @param {AbortSignal | undefined} signal
    * @param {(id: number) => Promise<T>} begin
+   * @param {string} [action] what records call it; without one there are none, and nothing comes before `begin`
+   * @param {unknown} [detail] what is run, or a path
+   * @param {number} [size] of what is written, or a number of seconds
    * @returns {Promise<T>}
    */
-  async #call(site, signal, begin) {
+  async #call(site, signal, begin, action, detail, size) {
+    const recorded = action !== undefined && isRecorded();
+    if (recorded && !events) await needEvents();
     if (signal?.aborted) throw signal.reason;
     const id = ++this.#lastCall;
+    const call = recorded ? events?.begin(this, id, action, detail, size) : undefined;
     const unwatch = signal && watch(signal, () => this.#handle.cancel(id));
     try {
-      return await begin(id);
+      const result = await begin(id);
+      call?.end(result);
+      return result;
     } catch (error) {
+      const aborted = signal?.aborted === true && isNativeError(error) && error.code === "ERR_SANDBOX_CANCELED";
+      call?.fail(error, aborted);
       if (!isNativeError(error)) throw error;
-      throw signal?.aborted && error.code === "ERR_SANDBOX_CANCELED" ? signal.reason : this.#translate(error, site);
+      throw aborted ? signal?.reason : this.#translate(error, site);
     } finally {
       unwatch?.();
     }
+  }
+
+  /** What the core tells of a sandbox of this object. @param {string} json */
+  async #hear(json) {
+    if (!isRecorded()) return;
+    if (!events) await needEvents();
+    events?.told(this, this.#attached, JSON.parse(json));
   }
 
   /**

@@ -5,7 +5,7 @@
 import { SandboxError, detailsOf, lazily, pathTraversal, reword } from "./errors.js";
 import { LocalSandbox } from "./local.js";
 import { checkNames, checkSignal, checkString, checkWord, reading } from "./options.js";
-import { EXEC_OPTIONS, execWithin, signalIn, unlessAborted, watch } from "./sandbox.js";
+import { EXEC_OPTIONS, execWithin, isRecorded, record, signalIn, unlessAborted, watch } from "./sandbox.js";
 
 const { constants } = process.getBuiltinModule("node:buffer");
 const { lstat, realpath, rm } = process.getBuiltinModule("node:fs").promises;
@@ -53,13 +53,22 @@ class Workspace {
   /** @returns {Promise<void>} */
   async seed() {}
 
+  /**
+   * What it works in, once it is seeded.
+   *
+   * @returns {CloudSandbox | undefined}
+   */
+  get sandbox() {
+    return undefined;
+  }
+
   /** Ends what can be ended at once: close() comes next. */
   stop() {}
 
   /** Resolves when the manifest's contents are in place. */
   seeded() {
     if (!this.#seeding) {
-      const seeding = this.seed();
+      const seeding = this.#seed();
       this.#seeding = seeding;
       seeding.catch(() => this.#forget(seeding));
     }
@@ -88,6 +97,16 @@ class Workspace {
       }
       throw error;
     }
+  }
+
+  async #seed() {
+    const began = performance.now();
+    await this.seed();
+    if (!this.sandbox || !isRecorded()) return;
+    const { files, gitClones } = this.manifest;
+    const bytes = files.reduce((sum, { contents, encoding }) => sum + Buffer.byteLength(contents, encoding), 0);
+    const durationMs = Math.round(performance.now() - began);
+    await record("seeded", this.sandbox, { files: files.length, bytes, clones: gitClones.length || undefined, durationMs });
   }
 
   /** @param {Promise<void>} seeding */
@@ -140,6 +159,11 @@ export class LocalWorkspace extends Workspace {
       await this.#open().writeFile(file.path, file.contents, file.encoding);
     }
     for (const [index, clone] of gitClones.entries()) await this.#clone(clone, index);
+  }
+
+  /** @override */
+  get sandbox() {
+    return this.#sandbox;
   }
 
   /** @param {string} code @param {SandboxRunOptions} [options] */
@@ -288,6 +312,11 @@ export class RemoteWorkspace extends Workspace {
     for (const file of this.manifest.files) {
       await this.#remote.writeFile(file.path, file.contents, file.encoding);
     }
+  }
+
+  /** @override */
+  get sandbox() {
+    return this.#remote;
   }
 
   /** @param {string} code @param {SandboxRunOptions} [options] */
