@@ -6,10 +6,11 @@
 // Invariant: at most one start, one close and one resume run at a time, and whatever was made stays
 // known (in #workspace or #leftovers) until its removal has succeeded.
 import { DockerSandbox } from "./docker.js";
-import { SandboxError, lazily, pathTraversal } from "./errors.js";
+import { SandboxError, detailsOf, lazily, pathTraversal } from "./errors.js";
 import {
   asyncDispose,
   checkBase64,
+  checkBudget,
   checkEncoding,
   checkEnvNames,
   checkEnvObject,
@@ -39,11 +40,14 @@ const { dirname, isAbsolute, normalize } = process.getBuiltinModule("node:path")
 /** @import { LocalWorkspace, Manifest, RemoteWorkspace } from "./workspace.js" */
 /** @typedef {LocalWorkspace | RemoteWorkspace | DockerWorkspace} AnyWorkspace */
 
-const AGENT_OPTIONS = ["backend", "remote", "docker", "workspace", "inheritEnv", "maxOutputBytes"];
+const AGENT_OPTIONS = ["backend", "remote", "docker", "workspace", "inheritEnv", "maxOutputBytes", "budget"];
 const SNAPSHOT_OPTIONS = ["signal", "exclude"];
 const EXCLUDE = 'an array of names or paths to leave out, such as ["node_modules", "*.pyc", "build/out"]';
 const MANIFEST_OPTIONS = ["files", "gitClones", "env"];
 const MANIFEST_ONLY = { names: MANIFEST_OPTIONS, words: "it goes into `workspace`, as in workspace: { files: [...] }" };
+
+/** What a budget counts the time of: the workspace, whatever it is made of. */
+const WORKSPACE = "workspace";
 
 /** What the tools say of a local workspace; in their hands its default language is theirs. */
 const LOCAL_FACTS = Object.freeze({ languages: LANGUAGES, keepsVariables: false });
@@ -72,6 +76,9 @@ export class SandboxAgent {
   /** Whether the workspace is of our making, so that it can be kept as a list of files and made anew of one. */
   #keepsFiles;
   #forTools;
+  #limits;
+  /** @type {import("./budget.js").Budget | undefined} */
+  #budget;
   /** @type {Manifest} */
   #manifest;
   /** @type {"new" | "starting" | "ready" | "closing" | "closed"} */
@@ -109,6 +116,7 @@ export class SandboxAgent {
     this.#keepsFiles = given.backend !== "remote";
     this.#forTools = facts;
     this.#makeWorkspace = make;
+    this.#limits = given.budget === undefined ? undefined : checkBudget(given.budget);
     this.#manifest = checkManifest(given.workspace);
     if (given.backend === "remote" && this.#manifest.gitClones.length > 0) {
       throw invalid(
@@ -145,14 +153,14 @@ export class SandboxAgent {
   async run(code, options) {
     checkSelf(this, "run");
     const workspace = await this.#current(options);
-    return workspace.run(code, options);
+    return this.#spend(() => workspace.run(code, options));
   }
 
   /** @param {string} command @param {SandboxRunOptions} [options] */
   async shell(command, options) {
     checkSelf(this, "shell");
     const workspace = await this.#current(options);
-    return workspace.shell(command, options);
+    return this.#spend(() => workspace.shell(command, options));
   }
 
   /**
@@ -245,6 +253,22 @@ export class SandboxAgent {
     return shownAs(this, { providerId: this.providerId, state: this.#state }, depth, options, inspect);
   }
 
+  /**
+   * One command, where the budget allows it.
+   *
+   * @template T
+   * @param {() => Promise<T>} run
+   */
+  async #spend(run) {
+    const takeBack = this.#budget?.take(this);
+    try {
+      return await run();
+    } catch (error) {
+      if (detailsOf(error)?.mayHaveRun === false) takeBack?.();
+      throw error;
+    }
+  }
+
   /** The workspace for a call, once it is ready. @param {SandboxCallOptions} [options] of the call */
   async #current(options) {
     if (this.#state === "starting" && this.#starting && !this.#closingLater) {
@@ -268,7 +292,10 @@ export class SandboxAgent {
 
   async #open() {
     try {
+      if (this.#limits) this.#budget ??= new (await budgets()).Budget(this.#limits);
+      this.#budget?.checkTime(this);
       this.#workspace = await this.#makeWorkspace(this.#manifest);
+      this.#budget?.exists(WORKSPACE);
       if (this.#state !== "starting") this.#workspace.stop(); // A close that came meanwhile.
       await this.#workspace.seeded();
       this.#leaveStarting("ready");
@@ -291,9 +318,15 @@ export class SandboxAgent {
     if (!workspace) return;
     this.#leftovers.add(workspace);
     await workspace.close().then(
-      () => this.#leftovers.delete(workspace),
+      () => this.#isClosed(workspace),
       () => {},
     );
+  }
+
+  /** @param {AnyWorkspace} workspace */
+  #isClosed(workspace) {
+    this.#leftovers.delete(workspace);
+    if (this.#leftovers.size === 0) this.#budget?.isGone(WORKSPACE);
   }
 
   /** @param {SandboxCloseOptions} [options] */
@@ -321,7 +354,7 @@ export class SandboxAgent {
     for (const workspace of this.#leftovers) {
       try {
         await workspace.close(options);
-        this.#leftovers.delete(workspace);
+        this.#isClosed(workspace);
       } catch (error) {
         failures.push(error);
       }
@@ -358,6 +391,8 @@ async function untilAborted(options, where, begin) {
 
 /** Loaded at the first start: each module costs every import of the package its share. */
 const workspaces = lazily("workspace.js", () => import("./workspace.js"));
+
+const budgets = lazily("budget.js", () => import("./budget.js"));
 
 const containers = lazily("docker-workspace.js", () => import("./docker-workspace.js"));
 

@@ -7,7 +7,7 @@ import { captureSite, errorFromNative, isNativeError, lazily } from "./errors.js
 import { native } from "./native.js";
 import {
   DEFAULT_OUTPUT_BYTES, MAX_EXEC_TIMEOUT_SECONDS, MAX_OUTPUT_BYTES, asyncDispose, bytesOf, checkBase64, checkBoolean,
-  checkContents, checkEncoding, checkEnv, checkFunction, checkInteger, checkItems, checkMaxOutputBytes, checkNames, checkNumber,
+  checkBudget, checkContents, checkEncoding, checkEnv, checkFunction, checkInteger, checkItems, checkMaxOutputBytes, checkNames, checkNumber,
   checkSignal, checkString, checkTimeoutSeconds, checkWord, detached, inspectKey, invalid, kindOf, meantWord, reading,
   shownAs, shownWord,
 } from "./options.js";
@@ -17,12 +17,13 @@ const { constants } = process.getBuiltinModule("node:buffer");
 
 /** @import { NativeHandle, NativeKept, NativeListener, NativeListing, NativeResult, NativeSpec } from "./native.js" */
 /** @import { CloudSandbox, ExecResult, ExecShownResult, FileEncoding, SandboxCallOptions } from "../types/index.js" */
+/** @import { SandboxBudget } from "../types/index.js" */
 /** @import { SandboxRecordType } from "../types/records.js" */
 /** @import { SandboxCapabilities, SandboxCloseOptions, SandboxLanguage, SandboxReadOptions, SandboxRunOptions, SandboxRunResult } from "../types/index.js" */
 
 /** Options that every provider class takes. */
 export const COMMON_OPTIONS = Object.freeze([
-  "defaultTimeoutSeconds", "startTimeoutSeconds", "maxOutputBytes", "onLost", "shell",
+  "defaultTimeoutSeconds", "startTimeoutSeconds", "maxOutputBytes", "onLost", "shell", "budget",
 ]);
 
 /** Options of run() and shell(). */
@@ -123,6 +124,8 @@ export function useEvents(maker) {
   events = maker;
 }
 
+const budgets = lazily("budget.js", () => import("./budget.js"));
+
 /** A call goes on without a record when its maker cannot be loaded. */
 async function needEvents() {
   await loadEvents().catch(() => {});
@@ -199,6 +202,9 @@ export class NativeSandbox {
   #lastCall = 0;
   /** Whether the options name an existing sandbox. */
   #attached;
+  #limits;
+  /** @type {import("./budget.js").Budget | undefined} */
+  #budget;
   /** @type {Promise<void> | undefined} */
   #closing;
   #isClosed = false;
@@ -219,6 +225,7 @@ export class NativeSandbox {
     this.#runOptions = runOptions;
     this.#shell = shell === undefined ? undefined : checkShell(shell);
     this.#maxOutputBytes = checkMaxOutputBytes(options.maxOutputBytes ?? DEFAULT_OUTPUT_BYTES);
+    this.#limits = options.budget === undefined ? undefined : checkBudget(options.budget);
     const json = JSON.stringify({
       defaultTimeoutMs: checkTimeoutSeconds(defaultTimeoutSeconds, "defaultTimeoutSeconds"),
       startTimeoutMs: checkTimeoutSeconds(startTimeoutSeconds, "startTimeoutSeconds"),
@@ -571,18 +578,22 @@ export class NativeSandbox {
   async #call(site, signal, begin, action, detail, size) {
     const recorded = action !== undefined && isRecorded();
     if (recorded && !events) await needEvents();
+    if (action !== undefined && this.#limits && !this.#budget) await this.#needBudget(this.#limits);
     if (signal?.aborted) throw signal.reason;
+    const takeBack = action === undefined ? undefined : this.#spend(action);
     const id = ++this.#lastCall;
     const call = recorded ? events?.begin(this, id, action, detail, size) : undefined;
     const unwatch = signal && watch(signal, () => this.#handle.cancel(id));
     try {
       const result = await begin(id);
       call?.end(result);
+      if (action === "pause" || action === "resume") this.#charge(action);
       return result;
     } catch (error) {
       const aborted = signal?.aborted === true && isNativeError(error) && error.code === "ERR_SANDBOX_CANCELED";
       call?.fail(error, aborted);
       if (!isNativeError(error)) throw error;
+      if (!error.mayHaveRun) takeBack?.();
       throw aborted ? signal?.reason : this.#translate(error, site);
     } finally {
       unwatch?.();
@@ -591,9 +602,33 @@ export class NativeSandbox {
 
   /** What the core tells of a sandbox of this object. @param {string} json */
   async #hear(json) {
-    if (!isRecorded()) return;
-    if (!events) await needEvents();
-    events?.told(this, this.#attached, JSON.parse(json));
+    const recorded = isRecorded();
+    if (!recorded && !this.#budget) return;
+    const news = JSON.parse(json);
+    this.#charge(news.event, news.id);
+    if (recorded && !events) await needEvents();
+    if (recorded) events?.told(this, this.#attached, news);
+  }
+
+  /** @param {SandboxBudget} limits */
+  async #needBudget(limits) {
+    const { Budget } = await budgets();
+    this.#budget ??= new Budget(limits);
+  }
+
+  /** Throws when the budget allows no such call. @param {string} action */
+  #spend(action) {
+    if (action === "exec") return this.#budget?.take(this);
+    // Else it would make a sandbox.
+    if (this.sandboxId === null) this.#budget?.checkTime(this);
+    return undefined;
+  }
+
+  /** @param {string} event @param {string | null} [id] */
+  #charge(event, id = this.sandboxId) {
+    if (!this.#budget || !id) return;
+    if (event === "created" || event === "started" || event === "resume") this.#budget.exists(id);
+    else if (event !== "failed") this.#budget.isGone(id);
   }
 
   /**

@@ -364,6 +364,14 @@ declare abstract class NativeSandbox implements CloudSandbox {
   [Symbol.asyncDispose](): Promise<void>;
 }
 
+/** What may be used; one of the two, or both. What is over it rejects with ERR_SANDBOX_QUOTA, and nothing is sent. */
+export interface SandboxBudget {
+  /** How many commands: run(), shell(), exec() and the tools that run something. 0 or more. */
+  commands?: number | undefined;
+  /** How long sandboxes may exist. A command that runs is not ended for it; the next one is refused. */
+  sandboxSeconds?: number | undefined;
+}
+
 // ---- local ----------------------------------------------------------------------------------------
 
 export interface LocalSandboxOptions {
@@ -389,6 +397,8 @@ export interface LocalSandboxOptions {
   onLost?: "recreate" | "reject" | undefined;
   /** For command lines: "bash", "sh" or an absolute path. Default: bash where the sandbox has it, else sh. */
   shell?: string | undefined;
+  /** Refuses commands once it is spent, before anything is sent. */
+  budget?: SandboxBudget | undefined;
   /**
    * There is no isolated level yet. "best-effort" (default): as much as there is, with a warning on the
    * first use. "required": the constructor throws. "none" says that this is known and keeps the warning
@@ -435,6 +445,8 @@ export interface RemoteSandboxOptions {
   onLost?: "recreate" | "reject" | undefined;
   /** For command lines: "bash", "sh" or an absolute path. Default: bash where the sandbox has it, else sh. */
   shell?: string | undefined;
+  /** Refuses commands once it is spent, before anything is sent. */
+  budget?: SandboxBudget | undefined;
 }
 
 /** Of a variable's name in parentheses the value is the default. */
@@ -672,6 +684,8 @@ export interface E2BSandboxOptions {
   onLost?: "recreate" | "reject" | undefined;
   /** For command lines: "bash", "sh" or an absolute path. Default: bash where the sandbox has it, else sh. */
   shell?: string | undefined;
+  /** Refuses commands once it is spent, before anything is sent. */
+  budget?: SandboxBudget | undefined;
 }
 
 /** Agentium's name for the options. */
@@ -801,6 +815,8 @@ export interface DockerSandboxOptions extends DockerConnectionOptions {
   onLost?: "recreate" | "reject" | undefined;
   /** For command lines: "bash", "sh" or an absolute path. Default: bash where the image has it, else sh. */
   shell?: string | undefined;
+  /** Refuses commands once it is spent, before anything is sent. */
+  budget?: SandboxBudget | undefined;
 }
 
 /**
@@ -1131,6 +1147,8 @@ export interface LocalAgentConfig {
   /** This machine, **not isolated**. There is no default backend and no fallback. */
   backend: "unix-local";
   workspace?: WorkspaceManifest | undefined;
+  /** Over all its lives; `start()` and `resume()` are no commands. */
+  budget?: SandboxBudget | undefined;
   /** Names of this process's variables to pass on. */
   inheritEnv?: readonly string[] | undefined;
   /** Bytes of output to keep per command; 1 or more, default 1048576. */
@@ -1145,6 +1163,8 @@ export interface DockerAgentConfig {
   /** Options of the DockerSandbox. */
   docker?: DockerSandboxOptions | undefined;
   workspace?: WorkspaceManifest | undefined;
+  /** Over all its lives; `start()` and `resume()` are no commands. */
+  budget?: SandboxBudget | undefined;
   remote?: undefined;
   inheritEnv?: undefined;
   maxOutputBytes?: undefined;
@@ -1155,6 +1175,8 @@ export interface RemoteAgentConfig {
   /** The sandbox to work in; it has its own options. The agent closes it, see SandboxAgent. */
   remote: CloudSandbox;
   workspace?: WorkspaceManifest | undefined;
+  /** Over all its lives; `start()` and `resume()` are no commands. */
+  budget?: SandboxBudget | undefined;
   docker?: undefined;
   inheritEnv?: undefined;
   maxOutputBytes?: undefined;
