@@ -7,6 +7,7 @@ import { detailsOf } from "./errors.js";
 import { RECORD_TYPES, isRecorded, useEvents } from "./sandbox.js";
 
 const { channel } = process.getBuiltinModule("node:diagnostics_channel");
+const { AsyncLocalStorage } = process.getBuiltinModule("node:async_hooks");
 const { randomBytes } = process.getBuiltinModule("node:crypto");
 
 /** @import { NativeKept, NativeListing, NativeResult, NativeSpec } from "./native.js" */
@@ -73,6 +74,21 @@ export function contentsOf(record) {
 
 // ---- calls ------------------------------------------------------------------------------------------
 
+/** The tool that a call was made for. @type {import("node:async_hooks").AsyncLocalStorage<{ tool: string, toolCallId?: string }>} */
+const tools = new AsyncLocalStorage();
+
+/**
+ * Runs what a tool does; the records of its calls name it.
+ *
+ * @template T
+ * @param {{ tool: string, toolCallId?: string }} tool
+ * @param {() => T} run
+ * @returns {T}
+ */
+function inTool(tool, run) {
+  return tools.run(tool, run);
+}
+
 /** One call of a sandbox: its records are published as it begins and ends. */
 class Recorded {
   #instance;
@@ -81,6 +97,7 @@ class Recorded {
   #detail;
   #size;
   #sandboxId;
+  #tool = tools.getStore();
   #began = performance.now();
 
   /**
@@ -140,7 +157,7 @@ class Recorded {
   #publish(type, members, contents) {
     // Of one that was lost meanwhile nothing is known any more.
     this.#sandboxId = this.#instance.sandboxId ?? this.#sandboxId;
-    publish(type, this.#instance, this.#sandboxId, { callId: this.#callId, ...members }, contents);
+    publish(type, this.#instance, this.#sandboxId, { callId: this.#callId, ...this.#tool, ...members }, contents);
   }
 
   /** @param {Record<string, unknown>} members */
@@ -272,6 +289,6 @@ function told(instance, attached, { event, id = null, owned, durationMs, again, 
   }
 }
 
-useEvents({ begin, told, publish });
+useEvents({ begin, told, publish, inTool });
 
 export { RECORD_TYPES, channels, isRecorded };

@@ -104,6 +104,7 @@ let channels;
  * @typedef {object} RecordMaker events.js
  * @property {(instance: NativeSandbox, callId: number, action: string, detail: unknown, size?: number) => { end(result: unknown): void, fail(reason: unknown, aborted: boolean): void } | undefined} begin
  * @property {(instance: NativeSandbox, attached: boolean, news: Record<string, any>) => void} told
+ * @property {<T>(tool: { tool: string, toolCallId?: string }, run: () => T) => T} inTool
  * @property {(type: SandboxRecordType, instance: { providerId: string }, sandboxId: string | null | undefined, members: Record<string, unknown>) => void} publish
  */
 /** @type {RecordMaker | undefined} */
@@ -129,6 +130,22 @@ const budgets = lazily("budget.js", () => import("./budget.js"));
 /** A call goes on without a record when its maker cannot be loaded. */
 async function needEvents() {
   await loadEvents().catch(() => {});
+}
+
+/**
+ * What a tool does, so that the records of its calls name it.
+ *
+ * @template T
+ * @param {string} tool
+ * @param {() => string | undefined} toolCallId the id that a framework has given to the call
+ * @param {() => Promise<T>} run
+ * @returns {Promise<T>}
+ */
+export async function inTool(tool, toolCallId, run) {
+  if (!isRecorded()) return run();
+  if (!events) await needEvents();
+  const id = toolCallId();
+  return events ? events.inTool({ tool, ...(id && { toolCallId: id }) }, run) : run();
 }
 
 /**

@@ -39,6 +39,9 @@ interface RecordBasics {
 /** A call of that object; the records of one call have one number. */
 interface RecordOfCall extends RecordBasics {
   callId: number;
+  /** The tool that it was made for, and the id that the agent's framework has given to that call. */
+  tool?: string;
+  toolCallId?: string;
 }
 
 /** The provider has made a sandbox. One that was named in the options is only "started". */

@@ -6,7 +6,7 @@ import { appendFileSync, existsSync, readFileSync, statSync, writeFileSync } fro
 import path from "node:path";
 import { describe, test } from "node:test";
 
-import { LocalSandbox } from "cloudsandbox";
+import { LocalSandbox, SandboxToolkit } from "cloudsandbox";
 import { RECORD_TYPES, onRecord, readRecords, recordTo } from "cloudsandbox/records";
 
 import { runNode } from "../support/node.js";
@@ -74,6 +74,23 @@ describe("channels", { concurrency: 1 }, () => {
       await sandbox.close();
       console.log(exitCode, thrown);`);
     assert.equal(stdout, "4 5\n");
+  });
+
+  test("a call that a tool makes names the tool, and the framework's id of that call", async (t) => {
+    const records = [];
+    t.after(onRecord((record) => records.push(record)));
+    const sandbox = local(t);
+    const [run, shell, write, read] = new SandboxToolkit(sandbox, { name: "x" }).getTools();
+    await Promise.all([
+      run.execute({ code: "1" }, { toolCallId: "a" }),
+      shell.execute({ command: "true" }, {}, { toolCall: { callId: "b" } }),
+      write.execute({ path: "f", contents: "1" }, { toolCall: { id: "c" } }),
+    ]);
+    await read.execute({ path: "f" }, { toolCallId: 7 });
+    await read.execute({ path: "f" }, { get toolCallId() { throw new Error("no"); } });
+    await sandbox.shell("true");
+    const names = new Set(records.filter(({ callId }) => callId).map(({ tool, toolCallId }) => [tool, toolCallId].join()));
+    assert.deepEqual([...names].sort(), [",", "sandbox_x_read_file,", "sandbox_x_run,a", "sandbox_x_shell,b", "sandbox_x_write_file,c"]);
   });
 
   test("aborted before it begins: no record", async (t) => {
