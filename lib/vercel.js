@@ -15,6 +15,7 @@ const VERCEL_OPTIONS = Object.freeze([
   ...COMMON_OPTIONS,
   "token", "teamId", "projectId", "oidcToken", "lateAuth", "baseURL", "proxy", "ca", "sandboxId", "owned", "name",
   "image", "runtime", "vcpus", "lifetimeSeconds", "region", "env", "tags", "networkPolicy",
+  "persistent",
 ]);
 const POLICY_OPTIONS = Object.freeze(["allow", "subnets"]);
 const SUBNET_OPTIONS = Object.freeze(["allow", "deny"]);
@@ -68,7 +69,7 @@ function refuseUnsupported(options, where) {
   };
   for (const [name, reason] of Object.entries(reasons)) {
     const value = reading(`${where}: \`${name}\``, () => options?.[name]);
-    if (value === undefined || value === false) continue;
+    if (value === undefined || (name === "persistent" && value === false)) continue;
     throw new SandboxError(`${where}: \`${name}\` is not supported: ${reason}`, {
       code: "ERR_SANDBOX_UNSUPPORTED",
       provider: "vercel",

@@ -609,6 +609,8 @@ export interface VercelSandboxOptions extends Omit<RemoteSandboxOptions, "apiKey
   tags?: Record<string, string> | undefined;
   /** Default: Vercel's, which allows everything. */
   networkPolicy?: VercelNetworkPolicy | undefined;
+  /** Nothing is kept when it ends. */
+  persistent?: false | undefined;
 }
 
 /** A name like those of the other providers. */
