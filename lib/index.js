@@ -15,6 +15,7 @@ export { E2BSandbox } from "./e2b.js";
 export { PathSecurityError, SANDBOX_ERROR_CODES, SandboxError } from "./errors.js";
 export { HttpSandbox } from "./http.js";
 export { LocalSandbox } from "./local.js";
+export { createSandbox, listSandboxProviders, registerSandboxProvider } from "./registry.js";
 export {
   DaytonaSandboxToolkit,
   DockerSandboxToolkit,

@@ -1045,6 +1045,38 @@ export type SandboxTools = [
   readFile: SandboxTool,
 ];
 
+// ---- providers by name ----------------------------------------------------------------------------
+
+/** The options that createSandbox() takes for the built-in names, and what it makes. */
+export interface SandboxProviders {
+  local: { options: LocalSandboxOptions; sandbox: LocalSandbox };
+  e2b: { options: E2BSandboxOptions; sandbox: E2BSandbox };
+  daytona: { options: DaytonaSandboxOptions; sandbox: DaytonaSandbox };
+  docker: { options: DockerSandboxOptions; sandbox: DockerSandbox };
+  http: { options: HttpSandboxOptions; sandbox: HttpSandbox };
+  vercel: { options: VercelSandboxOptions; sandbox: VercelSandbox };
+}
+
+/**
+ * A new sandbox of the provider with this name, as its class would make it. Throws when there is no such provider, and
+ * when what a factory has made lacks a member of a CloudSandbox; the message names the member.
+ */
+export function createSandbox<Name extends keyof SandboxProviders>(
+  name: Name,
+  options?: SandboxProviders[Name]["options"],
+): SandboxProviders[Name]["sandbox"];
+export function createSandbox(name: string, options?: object): CloudSandbox;
+
+/**
+ * Makes a provider of your own known to createSandbox(), for this thread. `name`: 1 to 45 characters a-z, 0-9, `_`, `-`,
+ * of which none is registered yet. `factory` is called with the options by each createSandbox(), and returns the
+ * sandbox at once; what takes time belongs to its start().
+ */
+export function registerSandboxProvider(name: string, factory: (options: any) => CloudSandbox): void;
+
+/** The names that createSandbox() takes, the built-in ones first. */
+export function listSandboxProviders(): string[];
+
 // ---- toolkits -------------------------------------------------------------------------------------
 
 export abstract class Toolkit {
