@@ -7,6 +7,8 @@
 // known (in #workspace or #leftovers) until its removal has succeeded.
 import { DockerSandbox } from "./docker.js";
 import { SandboxError, detailsOf, lazily, pathTraversal } from "./errors.js";
+import { LOCAL_MANIFEST } from "./local.js";
+import { checkManifest, withManifest } from "./manifest.js";
 import {
   asyncDispose,
   checkBase64,
@@ -40,7 +42,7 @@ const { dirname, isAbsolute, normalize } = process.getBuiltinModule("node:path")
 /** @import { LocalWorkspace, Manifest, RemoteWorkspace } from "./workspace.js" */
 /** @typedef {LocalWorkspace | RemoteWorkspace | DockerWorkspace} AnyWorkspace */
 
-const AGENT_OPTIONS = ["backend", "remote", "docker", "workspace", "inheritEnv", "maxOutputBytes", "budget"];
+const AGENT_OPTIONS = ["backend", "remote", "docker", "workspace", "manifest", "inheritEnv", "maxOutputBytes", "budget"];
 const SNAPSHOT_OPTIONS = ["signal", "exclude"];
 const EXCLUDE = 'an array of names or paths to leave out, such as ["node_modules", "*.pyc", "build/out"]';
 const MANIFEST_OPTIONS = ["files", "gitClones", "env"];
@@ -117,7 +119,7 @@ export class SandboxAgent {
     this.#forTools = facts;
     this.#makeWorkspace = make;
     this.#limits = given.budget === undefined ? undefined : checkBudget(given.budget);
-    this.#manifest = checkManifest(given.workspace);
+    this.#manifest = checkWorkspace(given.workspace);
     if (given.backend === "remote" && this.#manifest.gitClones.length > 0) {
       throw invalid(
         'SandboxAgent: `workspace.gitClones` works with backend "unix-local" and "docker"; clone with shell() instead',
@@ -401,22 +403,25 @@ const containers = lazily("docker-workspace.js", () => import("./docker-workspac
  * of it.
  *
  * @param {SandboxAgentConfig} config
- * @returns {{ providerId: string, make: (manifest: Manifest) => Promise<AnyWorkspace>, facts: unknown }}
+ * @returns {{ providerId: string, make: (contents: Manifest) => Promise<AnyWorkspace>, facts: unknown }}
  */
-function workspaceMaker({ backend, remote, docker, inheritEnv, maxOutputBytes }) {
+function workspaceMaker({ backend, remote, docker, manifest, inheritEnv, maxOutputBytes }) {
   switch (backend) {
     case "unix-local": {
       refuseGiven({ remote }, 'goes with backend "remote" only');
       refuseGiven({ docker }, 'goes with backend "docker" only');
+      const { env, defaultTimeoutSeconds } = withManifest(manifest === undefined ? {} : { manifest }, LOCAL_MANIFEST);
       const options = {
         inheritEnv: checkEnvNames(inheritEnv ?? [], "inheritEnv"),
+        env,
+        defaultTimeoutSeconds,
         ...(maxOutputBytes !== undefined && {
           maxOutputBytes: checkInteger(maxOutputBytes, "maxOutputBytes", 1, Number.MAX_SAFE_INTEGER),
         }),
       };
       return {
         providerId: "unix-local",
-        make: async (manifest) => new (await workspaces()).LocalWorkspace(options, manifest),
+        make: async (contents) => new (await workspaces()).LocalWorkspace(options, contents),
         facts: LOCAL_FACTS,
       };
     }
@@ -426,10 +431,14 @@ function workspaceMaker({ backend, remote, docker, inheritEnv, maxOutputBytes })
       refuseGiven({ maxOutputBytes }, "goes into `docker`, as in docker: { maxOutputBytes: 65536 }");
       // Each life of the workspace has a container of its own; this one checks the options, and is never started.
       const options = { ...docker };
-      const { providerId, [forTools]: facts } = new DockerSandbox(docker, "SandboxAgent: `docker`");
+      if (manifest !== undefined) {
+        refuseGiven({ "docker.manifest": options.manifest }, "and `manifest` are the same: give one of the two");
+        options.manifest = checkManifest(manifest);
+      }
+      const { providerId, [forTools]: facts } = new DockerSandbox(manifest === undefined ? docker : options, "SandboxAgent: `docker`");
       return {
         providerId,
-        make: async (manifest) => new (await containers()).DockerWorkspace(options, manifest),
+        make: async (contents) => new (await containers()).DockerWorkspace(options, contents),
         facts,
       };
     }
@@ -440,11 +449,12 @@ function workspaceMaker({ backend, remote, docker, inheritEnv, maxOutputBytes })
         );
       }
       refuseGiven({ docker }, 'goes with backend "docker" only');
+      refuseGiven({ manifest }, "says how a sandbox is made, and `remote` is one already: give it to that one's constructor, as in new E2BSandbox({ manifest })");
       refuseGiven({ inheritEnv, maxOutputBytes }, 'goes with backend "unix-local" only; `remote` has options of its own');
       const sandbox = checkSandbox(/** @type {CloudSandbox} */ (remote), "SandboxAgent");
       return {
         providerId: sandbox.providerId,
-        make: async (manifest) => new (await workspaces()).RemoteWorkspace(sandbox, manifest),
+        make: async (contents) => new (await workspaces()).RemoteWorkspace(sandbox, contents),
         facts: reading("`remote`", () => /** @type {any} */ (remote)[forTools]),
       };
     }
@@ -483,7 +493,7 @@ function checkPattern(pattern) {
  * @param {string} [name]
  * @returns {Manifest}
  */
-function checkManifest(manifest, name = "workspace") {
+function checkWorkspace(manifest, name = "workspace") {
   const { files = [], gitClones = [], env = {} } = checkNames(manifest, MANIFEST_OPTIONS, name);
   return {
     files: checkList(files, `${name}.files`, ["path", "contents", "encoding"], checkFile),
@@ -511,7 +521,7 @@ function checkSnapshot(snapshot, ofFiles, ownEnv) {
   const { takenAt = 0, files, env = ownEnv } = checkNames(snapshot, ["takenAt", "files", "env"], where);
   checkNumber(takenAt, "snapshot.takenAt", -8.64e15, 8.64e15);
   if (files === undefined) throw invalid(`${where}: the snapshot has no \`files\`; give what agent.snapshot() gave`);
-  const manifest = checkManifest({ files, env }, "snapshot");
+  const manifest = checkWorkspace({ files, env }, "snapshot");
   for (const [index, { contents, encoding }] of manifest.files.entries()) {
     if (encoding === "base64") checkBase64(contents, `snapshot.files[${index}].contents`);
   }

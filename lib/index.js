@@ -3,6 +3,7 @@
 // These come with the others anyway. Named here, they are fetched together with them; else Node goes down
 // the graph level by level, which takes up to a millisecond more.
 import "./fence.js";
+import "./manifest.js";
 import "./mounts.js";
 import "./native.js";
 import "./options.js";

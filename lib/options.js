@@ -468,7 +468,6 @@ function otherNames() {
     ["args arguments", "argv"],
     ["content data text body", "contents"],
     ["filename file filepath", "path files"],
-    ["manifest", "workspace", "backend"],
     ["url git", "repo baseURL"],
     ["branch tag commit", "ref"],
     ["clones repos repositories", "gitClones"],

@@ -4,6 +4,7 @@
 // Invariant: every method returns a Promise and never throws synchronously, and nothing that can be
 // listed or inspected on the object holds an option or the native handle.
 import { captureSite, errorFromNative, isNativeError, lazily } from "./errors.js";
+import { POLICY_OPTIONS } from "./manifest.js";
 import { native } from "./native.js";
 import {
   DEFAULT_OUTPUT_BYTES, MAX_EXEC_TIMEOUT_SECONDS, MAX_OUTPUT_BYTES, asyncDispose, bytesOf, checkBase64, checkBoolean,
@@ -23,7 +24,7 @@ const { constants } = process.getBuiltinModule("node:buffer");
 
 /** Options that every provider class takes. */
 export const COMMON_OPTIONS = Object.freeze([
-  "defaultTimeoutSeconds", "startTimeoutSeconds", "maxOutputBytes", "onLost", "shell", "budget",
+  "defaultTimeoutSeconds", "startTimeoutSeconds", "maxOutputBytes", "onLost", "shell", "budget", ...POLICY_OPTIONS,
 ]);
 
 /** Options of run() and shell(). */

@@ -134,7 +134,7 @@ export class LocalWorkspace extends Workspace {
   #isClosed = false;
 
   /**
-   * @param {{ inheritEnv: string[], maxOutputBytes?: number }} options
+   * @param {{ inheritEnv: string[], maxOutputBytes?: number, env?: Record<string, string>, defaultTimeoutSeconds?: number }} options
    * @param {Manifest} manifest
    */
   constructor(options, manifest) {
@@ -152,8 +152,8 @@ export class LocalWorkspace extends Workspace {
       const { checkRef } = await clones();
       for (const { ref } of gitClones) checkRef(ref);
     }
-    const { inheritEnv } = this.#options;
-    this.#sandbox ??= new LocalSandbox({ trusted: true, inheritEnv, env: this.manifest.env });
+    const { inheritEnv, env, defaultTimeoutSeconds } = this.#options;
+    this.#sandbox ??= new LocalSandbox({ trusted: true, inheritEnv, env: { ...env, ...this.manifest.env }, defaultTimeoutSeconds });
     await this.#sandbox.start();
     for (const file of this.manifest.files) {
       await this.#open().writeFile(file.path, file.contents, file.encoding);

@@ -372,9 +372,65 @@ export interface SandboxBudget {
   sandboxSeconds?: number | undefined;
 }
 
+// ---- manifest -------------------------------------------------------------------------------------
+
+/**
+ * What a sandbox is to be made of and what it may do, in the same words for every provider. Each provider keeps some of the
+ * settings (docs/policy.md has the table). One that it cannot keep is refused by the constructor, with
+ * ERR_SANDBOX_UNSUPPORTED, the setting and what to do; a member that does not exist, too. Copied; nothing is ever dropped.
+ */
+export interface SandboxManifest {
+  /** A container's image; with e2b the template. */
+  readonly image?: string | undefined;
+  /** Where commands run; absolute. */
+  readonly workingDir?: string | undefined;
+  readonly network?: SandboxManifestNetwork | undefined;
+  /** Variables of every command. */
+  readonly env?: Readonly<Record<string, string>> | undefined;
+  readonly resources?:
+    | {
+        readonly cpus?: number | undefined;
+        readonly memoryMb?: number | undefined;
+        readonly diskMb?: number | undefined;
+        /** How many, or of which kind; 0 is none. */
+        readonly gpu?: number | string | undefined;
+        /** Of a command that brings no limit of its own, as `defaultTimeoutSeconds`. */
+        readonly timeoutSeconds?: number | undefined;
+      }
+    | undefined;
+  /** Folders of the machine where the sandbox runs. */
+  readonly mounts?: readonly DockerMount[] | undefined;
+  readonly lifecycle?:
+    | {
+        /** What close() does. "always": it deletes; "never": it leaves alone what existed before. */
+        readonly cleanup?: "always" | "onSuccess" | "never" | undefined;
+      }
+    | undefined;
+}
+
+/** Options of every sandbox class. */
+export interface SandboxPolicyOptions {
+  /** What the sandbox is to be made of and what it may do. */
+  manifest?: SandboxManifest | undefined;
+  /**
+   * Where the manifest's network is off: whether that is looked at from inside before the first command. Default true.
+   * `networkIsolation` says what was found.
+   */
+  verifyNetwork?: boolean | undefined;
+}
+
+export interface SandboxManifestNetwork {
+  /** Default "deny": it is off, but for `allowedHosts`. */
+  readonly default?: "deny" | "allow" | undefined;
+  /** Names, "*.example.com", addresses, ranges ("192.0.2.0/24"); no scheme, port or path. */
+  readonly allowedHosts?: readonly string[] | undefined;
+  /** Exceptions of "allow". */
+  readonly deniedHosts?: readonly string[] | undefined;
+}
+
 // ---- local ----------------------------------------------------------------------------------------
 
-export interface LocalSandboxOptions {
+export interface LocalSandboxOptions extends SandboxPolicyOptions {
   /** An existing directory to work in, absolute; kept by close(). Default: a new one, removed by close(). */
   workspace?: string | undefined;
   /** Where the new directory is made; default: the system's. */
@@ -425,7 +481,7 @@ export class LocalSandbox extends NativeSandbox {
 // ---- Daytona --------------------------------------------------------------------------------------
 
 /** Options of every remote provider. */
-export interface RemoteSandboxOptions {
+export interface RemoteSandboxOptions extends SandboxPolicyOptions {
   apiKey?: string | undefined;
   /** Base URL of the provider's API, for a server of your own. */
   baseURL?: string | undefined;
@@ -627,7 +683,7 @@ export class VercelSandbox extends NativeSandbox {
 
 // ---- E2B ------------------------------------------------------------------------------------------
 
-export interface E2BSandboxOptions {
+export interface E2BSandboxOptions extends SandboxPolicyOptions {
   /** Default: the variable E2B_API_KEY. Goes to the control plane only. */
   apiKey?: string | undefined;
   /** Do not throw for a missing key before the first use. */
@@ -764,7 +820,7 @@ export interface DockerConnectionOptions {
   apiVersion?: string | undefined;
 }
 
-export interface DockerSandboxOptions extends DockerConnectionOptions {
+export interface DockerSandboxOptions extends DockerConnectionOptions, SandboxPolicyOptions {
   /** Default "python:3.12-slim". It needs a shell; `run` needs python3 or node in it. */
   image?: string | undefined;
   /** "missing" (default): when the engine does not have the image. "never": then the start rejects. */
@@ -1180,6 +1236,8 @@ export interface WorkspaceSnapshot {
 export interface LocalAgentConfig {
   /** This machine, **not isolated**. There is no default backend and no fallback. */
   backend: "unix-local";
+  /** What the workspace may do; on this machine hardly anything can be kept, and the rest is refused. */
+  manifest?: SandboxManifest | undefined;
   workspace?: WorkspaceManifest | undefined;
   /** Over all its lives; `start()` and `resume()` are no commands. */
   budget?: SandboxBudget | undefined;
@@ -1196,6 +1254,8 @@ export interface DockerAgentConfig {
   backend: "docker";
   /** Options of the DockerSandbox. */
   docker?: DockerSandboxOptions | undefined;
+  /** What the container is to be made of and what it may do. `workspace` says what is put into it. */
+  manifest?: SandboxManifest | undefined;
   workspace?: WorkspaceManifest | undefined;
   /** Over all its lives; `start()` and `resume()` are no commands. */
   budget?: SandboxBudget | undefined;
@@ -1211,6 +1271,8 @@ export interface RemoteAgentConfig {
   workspace?: WorkspaceManifest | undefined;
   /** Over all its lives; `start()` and `resume()` are no commands. */
   budget?: SandboxBudget | undefined;
+  /** Goes to the constructor of `remote`. */
+  manifest?: undefined;
   docker?: undefined;
   inheritEnv?: undefined;
   maxOutputBytes?: undefined;

@@ -19,6 +19,10 @@ const FACTS = {
   background: true,
   choosesShell: true,
   mainFile: true,
+  manifest: {
+    keeps: ["image", "workingDir", 'network.default: "deny"', "resources.cpus", "resources.memoryMb", "resources.diskMb", "mounts"],
+    instead: { image: undefined, workingDir: undefined },
+  },
 };
 
 /** A row over one emulator; each world has a label of its own. */
