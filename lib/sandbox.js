@@ -20,6 +20,7 @@ const { constants } = process.getBuiltinModule("node:buffer");
 /** @import { CloudSandbox, ExecResult, ExecShownResult, FileEncoding, SandboxCallOptions } from "../types/index.js" */
 /** @import { SandboxBudget } from "../types/index.js" */
 /** @import { SandboxRecordType } from "../types/records.js" */
+/** @import { SandboxManifestNetwork, SandboxNetworkIsolation } from "../types/index.js" */
 /** @import { SandboxCapabilities, SandboxCloseOptions, SandboxLanguage, SandboxReadOptions, SandboxRunOptions, SandboxRunResult } from "../types/index.js" */
 
 /** Options that every provider class takes. */
@@ -74,6 +75,9 @@ export const execWithin = Symbol("execWithin");
  */
 export const forTools = Symbol("forTools");
 
+/** Key of whether start() looks at the network, so that other work can be done beside it. */
+export const checksNetwork = Symbol("checksNetwork");
+
 /** Key of what changes the life of a sandbox; a subclass makes it public where its provider can. */
 export const control = Symbol("control");
 
@@ -92,6 +96,12 @@ const CAPABILITIES = Object.freeze([
 /** Keeps a byte order mark, and turns what is not UTF-8 into U+FFFD. */
 const TEXT = /** @type {const} */ ({ ignoreBOM: true });
 const DECODER = new TextDecoder("utf-8", TEXT);
+
+/** Few manifests turn a network off, and most programs have no manifest. */
+const networkChecks = lazily("network-check.js", () => import("./network-check.js"));
+/** What is known of a network before it was looked at, and when nobody asks for that. */
+const NOT_REQUIRED = Object.freeze({ verdict: /** @type {const} */ ("not required"), evidence: Object.freeze([]) });
+const UNCHECKED = Object.freeze({ verdict: /** @type {const} */ ("unchecked"), evidence: Object.freeze([]) });
 
 // ---- records: events.js makes them, once somebody listens ----------------------------------------
 
@@ -217,6 +227,16 @@ export class NativeSandbox {
   #languages;
   #runOptions;
   #maxOutputBytes;
+  /**
+   * The network that is to be looked at before anything runs; undefined when it is not.
+   *
+   * @type {SandboxManifestNetwork | undefined}
+   */
+  #network;
+  /** Looks at it. @type {import("./network-check.js").NetworkGuard | undefined} */
+  #guard;
+  /** @type {SandboxNetworkIsolation} */
+  #isolation;
   #lastCall = 0;
   /** Whether the options name an existing sandbox. */
   #attached;
@@ -244,6 +264,9 @@ export class NativeSandbox {
     this.#shell = shell === undefined ? undefined : checkShell(shell);
     this.#maxOutputBytes = checkMaxOutputBytes(options.maxOutputBytes ?? DEFAULT_OUTPUT_BYTES);
     this.#limits = options.budget === undefined ? undefined : checkBudget(options.budget);
+    const isOff = options.manifest?.network?.default === "deny";
+    this.#network = isOff && checkBoolean(options.verifyNetwork ?? true, "verifyNetwork") ? options.manifest.network : undefined;
+    this.#isolation = isOff ? UNCHECKED : NOT_REQUIRED;
     const json = JSON.stringify({
       defaultTimeoutMs: checkTimeoutSeconds(defaultTimeoutSeconds, "defaultTimeoutSeconds"),
       startTimeoutMs: checkTimeoutSeconds(startTimeoutSeconds, "startTimeoutSeconds"),
@@ -282,6 +305,15 @@ export class NativeSandbox {
     const bits = this.#handle.capabilities;
     const entries = CAPABILITIES.map((name, bit) => [name, (bits & (1 << bit)) !== 0]);
     return Object.freeze(Object.fromEntries(entries));
+  }
+
+  /** What is known of a network that the manifest turns off. @returns {SandboxNetworkIsolation} */
+  get networkIsolation() {
+    return this.#guard?.isolation ?? this.#isolation;
+  }
+
+  get [checksNetwork]() {
+    return this.#network !== undefined;
   }
 
   /**
@@ -582,6 +614,34 @@ export class NativeSandbox {
   }
 
   /**
+   * Resolves when the network that is to be off was found to be off in the sandbox that a call would run in now. Each sandbox is
+   * looked at once, one that takes the place of a lost one, too.
+   *
+   * @param {{ stack?: string }} site
+   * @param {AbortSignal | undefined} signal
+   */
+  async #passed(site, signal) {
+    while (this.#network && !this.#guard?.hasPassed(this.#handle.id)) await this.#look(this.#network, site, signal);
+  }
+
+  /** @param {SandboxManifestNetwork} network @param {{ stack?: string }} site @param {AbortSignal | undefined} signal */
+  async #look(network, site, signal) {
+    if (signal?.aborted) throw signal.reason;
+    const { NetworkGuard } = await networkChecks();
+    this.#guard ??= new NetworkGuard(network, this.#providerId, {
+      id: () => this.#handle.id,
+      start: () => this.#handle.start((this.#lastCall += 1)),
+      exec: (spec) => this.#handle.exec((this.#lastCall += 1), spec),
+      destroy: () => this.#close(0, site),
+    });
+    try {
+      await unlessAborted(this.#guard.look(), signal);
+    } catch (error) {
+      throw this.#guard.refused(site) ?? (isNativeError(error) ? this.#translate(error, site) : error);
+    }
+  }
+
+  /**
    * One call of the core: a number to cancel it by, the signal, and errors with a stack.
    *
    * @template T
@@ -599,6 +659,13 @@ export class NativeSandbox {
     if (action !== undefined && this.#limits && !this.#budget) await this.#needBudget(this.#limits);
     if (signal?.aborted) throw signal.reason;
     const takeBack = action === undefined ? undefined : this.#spend(action);
+    // From here to `begin` no other sandbox can take the place of the one that was looked at.
+    if (this.#network && (action === "start" || action === "exec")) {
+      await this.#passed(site, signal).catch((error) => {
+        takeBack?.();
+        throw error;
+      });
+    }
     const id = ++this.#lastCall;
     const call = recorded ? events?.begin(this, id, action, detail, size) : undefined;
     const unwatch = signal && watch(signal, () => this.#handle.cancel(id));
@@ -611,6 +678,8 @@ export class NativeSandbox {
       const aborted = signal?.aborted === true && isNativeError(error) && error.code === "ERR_SANDBOX_CANCELED";
       call?.fail(error, aborted);
       if (!isNativeError(error)) throw error;
+      const refused = error.code === "ERR_SANDBOX_CLOSED" && this.#guard?.refused(site);
+      if (refused) throw refused;
       if (!error.mayHaveRun) takeBack?.();
       throw aborted ? signal?.reason : this.#translate(error, site);
     } finally {

@@ -5,7 +5,7 @@
 import { SandboxError, detailsOf, lazily, pathTraversal, reword } from "./errors.js";
 import { LocalSandbox } from "./local.js";
 import { checkNames, checkSignal, checkString, checkWord, reading } from "./options.js";
-import { EXEC_OPTIONS, execWithin, isRecorded, record, signalIn, unlessAborted, watch } from "./sandbox.js";
+import { EXEC_OPTIONS, checksNetwork, execWithin, isRecorded, record, signalIn, unlessAborted, watch } from "./sandbox.js";
 
 const { constants } = process.getBuiltinModule("node:buffer");
 const { lstat, realpath, rm } = process.getBuiltinModule("node:fs").promises;
@@ -308,9 +308,13 @@ export class RemoteWorkspace extends Workspace {
   /** @override */
   async seed() {
     users.set(this.#remote, (users.get(this.#remote) ?? new Set()).add(this));
-    await this.#remote.start();
-    for (const file of this.manifest.files) {
-      await this.#remote.writeFile(file.path, file.contents, file.encoding);
+    const starting = this.#remote.start();
+    // Files can be written while a sandbox of ours looks at its network.
+    if (!reading("`remote`", () => /** @type {any} */ (this.#remote)[checksNetwork])) await starting;
+    try {
+      for (const file of this.manifest.files) await this.#remote.writeFile(file.path, file.contents, file.encoding);
+    } finally {
+      await starting;
     }
   }
 

@@ -318,6 +318,8 @@ declare abstract class NativeSandbox implements CloudSandbox {
   /** The provider's id of the running sandbox (local: its directory); null before a start. */
   get sandboxId(): string | null;
   get capabilities(): SandboxCapabilities;
+  /** What was found of a network that the manifest turns off. */
+  get networkIsolation(): SandboxNetworkIsolation;
   /** Creates the sandbox; calls in flight share one creation. Rejects with "closed" after close(). */
   start(options?: SandboxCallOptions): Promise<void>;
   run(code: string, options?: SandboxRunOptions): Promise<SandboxRunResult & { exitCode: number }>;
@@ -426,6 +428,29 @@ export interface SandboxManifestNetwork {
   readonly allowedHosts?: readonly string[] | undefined;
   /** Exceptions of "allow". */
   readonly deniedHosts?: readonly string[] | undefined;
+}
+
+/** What is known of a network that the manifest turns off. */
+export interface SandboxNetworkIsolation {
+  /**
+   * "isolated": nothing came through. "reachable", "unknown": the sandbox was deleted, and every call rejects with
+   * ERR_SANDBOX_ISOLATION_UNAVAILABLE. "unchecked": not looked at yet, or `verifyNetwork` is false. "not required": no
+   * manifest turns the network off.
+   */
+  readonly verdict: "isolated" | "reachable" | "unknown" | "unchecked" | "not required";
+  readonly evidence: readonly SandboxNetworkAttempt[];
+}
+
+/** One attempt to reach something from inside. */
+export interface SandboxNetworkAttempt {
+  /** "metadata": where clouds hand out credentials. "allowed": a host of the manifest's list, which may be reachable. */
+  readonly kind: "tcp4" | "tcp6" | "dns" | "metadata" | "allowed";
+  readonly host: string;
+  /** 0 with "dns". */
+  readonly port: number;
+  readonly result: "reachable" | "blocked" | "unknown";
+  /** The program that has found it, such as "bash"; "interfaces": there is none to go through. */
+  readonly by?: string;
 }
 
 // ---- local ----------------------------------------------------------------------------------------

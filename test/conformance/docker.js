@@ -75,7 +75,7 @@ function engineRow(engine, closer) {
   return {
     name: engine.name,
     providerId: "docker",
-    facts: FACTS,
+    facts: { ...FACTS, ownLoopback: true },
     world(t) {
       const world = `${process.pid}-${(worlds += 1)}`;
       const image = `cloudsandbox/world-${world}`;
