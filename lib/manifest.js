@@ -54,7 +54,7 @@ const ADVICE = {
   "resources.cpus": "leave it out, or use a provider that has such a limit, such as docker",
   "resources.memoryMb": "leave it out, or use a provider that has such a limit, such as docker",
   "resources.diskMb": "leave it out, or use a provider that has such a limit, such as docker",
-  "resources.gpu": "no provider of this package gives one: leave it out",
+  "resources.gpu": "leave it out, or use a service of your own that has one (http)",
   mounts: "leave it out, and write the files into the sandbox; docker has mounts",
 };
 

@@ -14,7 +14,7 @@ const SETTINGS = {
   "network.deniedHosts": { network: { default: "allow", deniedHosts: ["192.0.2.7"] } },
   env: { env: { MODE: "test" } },
   "resources.cpus": { resources: { cpus: 1 } },
-  "resources.memoryMb": { resources: { memoryMb: 1024 } },
+  "resources.memoryMb": { resources: { memoryMb: 2048 } },
   "resources.diskMb": { resources: { diskMb: 3072 } },
   "resources.gpu": { resources: { gpu: 1 } },
   "resources.timeoutSeconds": { resources: { timeoutSeconds: 5 } },
