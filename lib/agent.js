@@ -6,10 +6,13 @@
 // Invariant: at most one start, one close and one resume run at a time, and whatever was made stays
 // known (in #workspace or #leftovers) until its removal has succeeded.
 import { DockerSandbox } from "./docker.js";
-import { SandboxError, lazily, pathTraversal } from "./errors.js";
+import { SandboxError, detailsOf, lazily, pathTraversal } from "./errors.js";
+import { LOCAL_MANIFEST } from "./local.js";
+import { checkManifest, withManifest } from "./manifest.js";
 import {
   asyncDispose,
   checkBase64,
+  checkBudget,
   checkEncoding,
   checkEnvNames,
   checkEnvObject,
@@ -39,11 +42,14 @@ const { dirname, isAbsolute, normalize } = process.getBuiltinModule("node:path")
 /** @import { LocalWorkspace, Manifest, RemoteWorkspace } from "./workspace.js" */
 /** @typedef {LocalWorkspace | RemoteWorkspace | DockerWorkspace} AnyWorkspace */
 
-const AGENT_OPTIONS = ["backend", "remote", "docker", "workspace", "inheritEnv", "maxOutputBytes"];
+const AGENT_OPTIONS = ["backend", "remote", "docker", "workspace", "manifest", "inheritEnv", "maxOutputBytes", "budget"];
 const SNAPSHOT_OPTIONS = ["signal", "exclude"];
 const EXCLUDE = 'an array of names or paths to leave out, such as ["node_modules", "*.pyc", "build/out"]';
 const MANIFEST_OPTIONS = ["files", "gitClones", "env"];
 const MANIFEST_ONLY = { names: MANIFEST_OPTIONS, words: "it goes into `workspace`, as in workspace: { files: [...] }" };
+
+/** What a budget counts the time of: the workspace, whatever it is made of. */
+const WORKSPACE = "workspace";
 
 /** What the tools say of a local workspace; in their hands its default language is theirs. */
 const LOCAL_FACTS = Object.freeze({ languages: LANGUAGES, keepsVariables: false });
@@ -72,6 +78,9 @@ export class SandboxAgent {
   /** Whether the workspace is of our making, so that it can be kept as a list of files and made anew of one. */
   #keepsFiles;
   #forTools;
+  #limits;
+  /** @type {import("./budget.js").Budget | undefined} */
+  #budget;
   /** @type {Manifest} */
   #manifest;
   /** @type {"new" | "starting" | "ready" | "closing" | "closed"} */
@@ -109,7 +118,8 @@ export class SandboxAgent {
     this.#keepsFiles = given.backend !== "remote";
     this.#forTools = facts;
     this.#makeWorkspace = make;
-    this.#manifest = checkManifest(given.workspace);
+    this.#limits = given.budget === undefined ? undefined : checkBudget(given.budget);
+    this.#manifest = checkWorkspace(given.workspace);
     if (given.backend === "remote" && this.#manifest.gitClones.length > 0) {
       throw invalid(
         'SandboxAgent: `workspace.gitClones` works with backend "unix-local" and "docker"; clone with shell() instead',
@@ -145,14 +155,14 @@ export class SandboxAgent {
   async run(code, options) {
     checkSelf(this, "run");
     const workspace = await this.#current(options);
-    return workspace.run(code, options);
+    return this.#spend(() => workspace.run(code, options));
   }
 
   /** @param {string} command @param {SandboxRunOptions} [options] */
   async shell(command, options) {
     checkSelf(this, "shell");
     const workspace = await this.#current(options);
-    return workspace.shell(command, options);
+    return this.#spend(() => workspace.shell(command, options));
   }
 
   /**
@@ -245,6 +255,22 @@ export class SandboxAgent {
     return shownAs(this, { providerId: this.providerId, state: this.#state }, depth, options, inspect);
   }
 
+  /**
+   * One command, where the budget allows it.
+   *
+   * @template T
+   * @param {() => Promise<T>} run
+   */
+  async #spend(run) {
+    const takeBack = this.#budget?.take(this);
+    try {
+      return await run();
+    } catch (error) {
+      if (detailsOf(error)?.mayHaveRun === false) takeBack?.();
+      throw error;
+    }
+  }
+
   /** The workspace for a call, once it is ready. @param {SandboxCallOptions} [options] of the call */
   async #current(options) {
     if (this.#state === "starting" && this.#starting && !this.#closingLater) {
@@ -268,7 +294,10 @@ export class SandboxAgent {
 
   async #open() {
     try {
+      if (this.#limits) this.#budget ??= new (await budgets()).Budget(this.#limits);
+      this.#budget?.checkTime(this);
       this.#workspace = await this.#makeWorkspace(this.#manifest);
+      this.#budget?.exists(WORKSPACE);
       if (this.#state !== "starting") this.#workspace.stop(); // A close that came meanwhile.
       await this.#workspace.seeded();
       this.#leaveStarting("ready");
@@ -291,9 +320,15 @@ export class SandboxAgent {
     if (!workspace) return;
     this.#leftovers.add(workspace);
     await workspace.close().then(
-      () => this.#leftovers.delete(workspace),
+      () => this.#isClosed(workspace),
       () => {},
     );
+  }
+
+  /** @param {AnyWorkspace} workspace */
+  #isClosed(workspace) {
+    this.#leftovers.delete(workspace);
+    if (this.#leftovers.size === 0) this.#budget?.isGone(WORKSPACE);
   }
 
   /** @param {SandboxCloseOptions} [options] */
@@ -321,7 +356,7 @@ export class SandboxAgent {
     for (const workspace of this.#leftovers) {
       try {
         await workspace.close(options);
-        this.#leftovers.delete(workspace);
+        this.#isClosed(workspace);
       } catch (error) {
         failures.push(error);
       }
@@ -359,6 +394,8 @@ async function untilAborted(options, where, begin) {
 /** Loaded at the first start: each module costs every import of the package its share. */
 const workspaces = lazily("workspace.js", () => import("./workspace.js"));
 
+const budgets = lazily("budget.js", () => import("./budget.js"));
+
 const containers = lazily("docker-workspace.js", () => import("./docker-workspace.js"));
 
 /**
@@ -366,22 +403,25 @@ const containers = lazily("docker-workspace.js", () => import("./docker-workspac
  * of it.
  *
  * @param {SandboxAgentConfig} config
- * @returns {{ providerId: string, make: (manifest: Manifest) => Promise<AnyWorkspace>, facts: unknown }}
+ * @returns {{ providerId: string, make: (contents: Manifest) => Promise<AnyWorkspace>, facts: unknown }}
  */
-function workspaceMaker({ backend, remote, docker, inheritEnv, maxOutputBytes }) {
+function workspaceMaker({ backend, remote, docker, manifest, inheritEnv, maxOutputBytes }) {
   switch (backend) {
     case "unix-local": {
       refuseGiven({ remote }, 'goes with backend "remote" only');
       refuseGiven({ docker }, 'goes with backend "docker" only');
+      const { env, defaultTimeoutSeconds } = withManifest(manifest === undefined ? {} : { manifest }, LOCAL_MANIFEST);
       const options = {
         inheritEnv: checkEnvNames(inheritEnv ?? [], "inheritEnv"),
+        env,
+        defaultTimeoutSeconds,
         ...(maxOutputBytes !== undefined && {
           maxOutputBytes: checkInteger(maxOutputBytes, "maxOutputBytes", 1, Number.MAX_SAFE_INTEGER),
         }),
       };
       return {
         providerId: "unix-local",
-        make: async (manifest) => new (await workspaces()).LocalWorkspace(options, manifest),
+        make: async (contents) => new (await workspaces()).LocalWorkspace(options, contents),
         facts: LOCAL_FACTS,
       };
     }
@@ -391,10 +431,14 @@ function workspaceMaker({ backend, remote, docker, inheritEnv, maxOutputBytes })
       refuseGiven({ maxOutputBytes }, "goes into `docker`, as in docker: { maxOutputBytes: 65536 }");
       // Each life of the workspace has a container of its own; this one checks the options, and is never started.
       const options = { ...docker };
-      const { providerId, [forTools]: facts } = new DockerSandbox(docker, "SandboxAgent: `docker`");
+      if (manifest !== undefined) {
+        refuseGiven({ "docker.manifest": options.manifest }, "and `manifest` are the same: give one of the two");
+        options.manifest = checkManifest(manifest);
+      }
+      const { providerId, [forTools]: facts } = new DockerSandbox(manifest === undefined ? docker : options, "SandboxAgent: `docker`");
       return {
         providerId,
-        make: async (manifest) => new (await containers()).DockerWorkspace(options, manifest),
+        make: async (contents) => new (await containers()).DockerWorkspace(options, contents),
         facts,
       };
     }
@@ -405,11 +449,12 @@ function workspaceMaker({ backend, remote, docker, inheritEnv, maxOutputBytes })
         );
       }
       refuseGiven({ docker }, 'goes with backend "docker" only');
+      refuseGiven({ manifest }, "says how a sandbox is made, and `remote` is one already: give it to that one's constructor, as in new E2BSandbox({ manifest })");
       refuseGiven({ inheritEnv, maxOutputBytes }, 'goes with backend "unix-local" only; `remote` has options of its own');
       const sandbox = checkSandbox(/** @type {CloudSandbox} */ (remote), "SandboxAgent");
       return {
         providerId: sandbox.providerId,
-        make: async (manifest) => new (await workspaces()).RemoteWorkspace(sandbox, manifest),
+        make: async (contents) => new (await workspaces()).RemoteWorkspace(sandbox, contents),
         facts: reading("`remote`", () => /** @type {any} */ (remote)[forTools]),
       };
     }
@@ -448,7 +493,7 @@ function checkPattern(pattern) {
  * @param {string} [name]
  * @returns {Manifest}
  */
-function checkManifest(manifest, name = "workspace") {
+function checkWorkspace(manifest, name = "workspace") {
   const { files = [], gitClones = [], env = {} } = checkNames(manifest, MANIFEST_OPTIONS, name);
   return {
     files: checkList(files, `${name}.files`, ["path", "contents", "encoding"], checkFile),
@@ -476,7 +521,7 @@ function checkSnapshot(snapshot, ofFiles, ownEnv) {
   const { takenAt = 0, files, env = ownEnv } = checkNames(snapshot, ["takenAt", "files", "env"], where);
   checkNumber(takenAt, "snapshot.takenAt", -8.64e15, 8.64e15);
   if (files === undefined) throw invalid(`${where}: the snapshot has no \`files\`; give what agent.snapshot() gave`);
-  const manifest = checkManifest({ files, env }, "snapshot");
+  const manifest = checkWorkspace({ files, env }, "snapshot");
   for (const [index, { contents, encoding }] of manifest.files.entries()) {
     if (encoding === "base64") checkBase64(contents, `snapshot.files[${index}].contents`);
   }

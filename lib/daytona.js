@@ -2,6 +2,7 @@
 //
 // Invariant: the language of run() is settled here, before the wire; what the core is told is checked
 // by it again.
+import { hostKind, withManifest } from "./manifest.js";
 import {
   REMOTE_OPTIONS, checkBoolean, checkEnvObject, checkItems, checkNames, checkString, checkTexts,
   checkWord, given, invalid, missingKey, networkOptions, ownedOption, refuseVendorOptions,
@@ -22,6 +23,23 @@ const DAYTONA_OPTIONS = Object.freeze([
 /** Minutes in a year: more than any server takes. */
 const MAX_MINUTES = 525600;
 const MAX_RESOURCE = 1024;
+const MB_PER_GB = 1024;
+const LONGEST_LIST = 10;
+
+/** What Daytona keeps of a manifest. @type {import("./manifest.js").ManifestTable} */
+const MANIFEST = Object.freeze({
+  provider: "daytona",
+  existing: "sandboxId",
+  network: ["networkBlockAll", "networkAllowList", "domainAllowList"],
+  keeps: {
+    image: (image) => ({ image }),
+    "network.default": (rule) => ({ networkBlockAll: rule === "deny" }),
+    "network.allowedHosts": allowList,
+    "resources.cpus": (cpus, options) => (Number.isInteger(cpus) ? ofImage({ cpu: cpus }, options) : "it gives whole processors"),
+    "resources.memoryMb": (size, options) => gigabytes("memory", size, options),
+    "resources.diskMb": (size, options) => gigabytes("disk", size, options),
+  },
+});
 
 /**
  * A sandbox at Daytona. It is created at the first use and deleted by close(); a process that ends
@@ -36,7 +54,7 @@ export class DaytonaSandbox extends NativeSandbox {
   /** @param {DaytonaSandboxOptions} [options] @param {string} [where] what messages call this class */
   constructor(options, where = "DaytonaSandbox") {
     refuseVendorOptions(options, where);
-    const own = checkNames(options, DAYTONA_OPTIONS, where, CALL_ONLY);
+    const own = withManifest(checkNames(options, DAYTONA_OPTIONS, where, CALL_ONLY), MANIFEST);
     const language = checkWord(own.language ?? "python", ["python", "node"], "language");
     const anyLanguage = checkBoolean(own.allowAnyLanguage ?? false, "allowAnyLanguage");
     const other = language === "python" ? "node" : "python";
@@ -151,6 +169,31 @@ function deleteMinutes({ ephemeral, autoDeleteMinutes }) {
     throw invalid("`ephemeral` means `autoDeleteMinutes: 0`; give one of the two");
   }
   return 0;
+}
+
+/**
+ * Hosts of a manifest. How a list of addresses and one of names count together is not said anywhere.
+ *
+ * @param {string[]} hosts
+ */
+function allowList(hosts) {
+  const kinds = new Set(hosts.map(hostKind));
+  if (hosts.length > LONGEST_LIST) return `its list takes at most ${LONGEST_LIST}, and these are ${hosts.length}`;
+  if (kinds.has("ipv6")) return "its list takes names or IPv4 addresses";
+  if (kinds.size > 1) return "its list takes names or addresses, and not both: give one kind";
+  if (kinds.has("name")) return { domainAllowList: hosts.join(",") };
+  return { networkAllowList: hosts.map((host) => (host.includes("/") ? host : `${host}/32`)).join(",") };
+}
+
+/** @param {string} name @param {number} size in megabytes @param {Record<string, any>} options */
+function gigabytes(name, size, options) {
+  if (size % MB_PER_GB === 0) return ofImage({ [name]: size / MB_PER_GB }, options);
+  return `it counts in whole gigabytes: give ${Math.ceil(size / MB_PER_GB) * MB_PER_GB}`;
+}
+
+/** A snapshot has its own. @param {Record<string, unknown>} resource @param {Record<string, any>} options */
+function ofImage(resource, { image }) {
+  return image === undefined ? "it gives them to a sandbox of an image only: give `image`, too" : resource;
 }
 
 /** Addresses or domains: an array, or text with commas. @param {unknown} value @param {string} name */

@@ -45,7 +45,8 @@ export class DockerWorkspace extends RemoteWorkspace {
     const sandbox = new DockerSandbox(options, "SandboxAgent: `docker`");
     super(sandbox, manifest);
     this.#sandbox = sandbox;
-    this.#hasNetwork = options.network !== undefined && options.network !== "none";
+    const { network } = options;
+    this.#hasNetwork = (network !== undefined && network !== "none") || options.manifest?.network?.default === "allow";
   }
 
   /** @override */

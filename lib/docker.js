@@ -3,6 +3,7 @@
 // Invariant: what would lead out of the container (the engine's socket, the machine's own folders, its
 // network, its users' names) is refused here, before anything is created; the core checks shapes only.
 import { captureSite, errorFromNative, isNativeError } from "./errors.js";
+import { withManifest } from "./manifest.js";
 import { native } from "./native.js";
 import {
   checkBoolean, checkEnvObject, checkFunction, checkInteger, checkItems, checkNames, checkSignal, checkString, checkTexts, checkWord, given,
@@ -52,6 +53,25 @@ const RESERVED_LABEL = /^cloudsandbox(\.|$)/;
 const OTHER_NETWORKS =
   'use "none", "bridge", or the name of a network that you have made for such containers';
 
+/** What an engine keeps of a manifest. @type {import("./manifest.js").ManifestTable} */
+const MANIFEST = Object.freeze({
+  provider: "docker",
+  existing: "containerId",
+  network: ["network"],
+  keeps: {
+    image: (image) => ({ image }),
+    workingDir: (workingDir) => ({ workingDir }),
+    "network.default": (rule) => ({ network: rule === "deny" ? "none" : "bridge" }),
+    "resources.cpus": (cpus) => ({ cpus }),
+    "resources.memoryMb": (memoryMb) => ({ memoryMb }),
+    "resources.diskMb": (diskMb) => ({ diskMb }),
+    mounts: (mounts) => ({ mounts }),
+  },
+  advice: {
+    "network.allowedHosts": "an engine's networks have no such list: turn the network off, or use e2b or daytona",
+  },
+});
+
 /**
  * A container that is made for this object: without network, with a read-only root, without capabilities, as a user
  * who is nobody, and with limits on memory and processes, unless the options say otherwise. It ends by itself after
@@ -60,7 +80,7 @@ const OTHER_NETWORKS =
 export class DockerSandbox extends NativeSandbox {
   /** @param {DockerSandboxOptions} [options] @param {string} [where] what messages call this class */
   constructor(options, where = "DockerSandbox") {
-    const checked = checkNames(options, DOCKER_OPTIONS, where, CALL_ONLY);
+    const checked = withManifest(checkNames(options, DOCKER_OPTIONS, where, CALL_ONLY), MANIFEST);
     const own = ownOptions(checked);
     super({ provider: "docker", providerId: "docker", options: checked, own, onProgress: checked.onProgress });
   }

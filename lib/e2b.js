@@ -1,6 +1,7 @@
 // E2BSandbox: a sandbox at E2B.
 //
 // Invariant: a key is checked here without ever being shown, and then handed to the core alone.
+import { hostKind, withManifest } from "./manifest.js";
 import {
   REMOTE_OPTIONS, checkBoolean, checkEnvObject, checkInteger, checkItems, checkNames, checkString,
   checkTexts, given, invalid, kindOf, missingKey, networkOptions, ownedOption, reading, refuseVendorOptions,
@@ -33,12 +34,38 @@ const E2B_RUN_OPTIONS = Object.freeze([...RUN_OPTIONS, "context"]);
 const RESUME_OPTIONS = Object.freeze(["lifetimeSeconds", "signal"]);
 const MAX_LIFETIME_SECONDS = 86400;
 
+const ALL_ADDRESSES = "0.0.0.0/0";
+
+/** What E2B keeps of a manifest. @type {import("./manifest.js").ManifestTable} */
+const MANIFEST = Object.freeze({
+  provider: "e2b",
+  existing: "sandboxId",
+  network: ["allowInternetAccess", "network"],
+  keeps: {
+    image: (template) => ({ template }),
+    "network.default": (rule) => ({ allowInternetAccess: rule === "allow" }),
+    "network.allowedHosts": (hosts) =>
+      hosts.some((/** @type {string} */ host) => hostKind(host) === "ipv6")
+        ? "its list takes names and IPv4 addresses"
+        : { network: { allowOut: [...hosts], denyOut: [ALL_ADDRESSES] } },
+    "network.deniedHosts": (hosts) =>
+      hosts.every((/** @type {string} */ host) => hostKind(host) === "ipv4")
+        ? { network: { denyOut: [...hosts] } }
+        : "its list takes IPv4 addresses; for names turn the network off, and give `allowedHosts`",
+  },
+  advice: {
+    "resources.cpus": "processors and memory are its template's: build one, and give its name as `image`",
+    "resources.memoryMb": "processors and memory are its template's: build one, and give its name as `image`",
+    "resources.diskMb": "the disk is its template's: leave it out",
+  },
+});
+
 /** A sandbox at E2B, by E2B's own protocol. */
 export class E2BSandbox extends NativeSandbox {
   /** @param {E2BSandboxOptions} [options] @param {string} [where] what messages call this class */
   constructor(options, where = "E2BSandbox") {
     refuseVendorOptions(options, where);
-    const checked = checkNames(options, E2B_OPTIONS, where, CALL_ONLY);
+    const checked = withManifest(checkNames(options, E2B_OPTIONS, where, CALL_ONLY), MANIFEST);
     super({ provider: "e2b", providerId: "e2b", options: checked, own: ownOptions(checked), runOptions: E2B_RUN_OPTIONS });
   }
 

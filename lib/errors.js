@@ -97,7 +97,16 @@ export function errorFromNative(plain, site) {
   const code = /** @type {SandboxErrorCode} */ (plain.code);
   const provider = plain.provider ?? undefined;
   const status = plain.status || undefined;
-  const error = new Class(plain.message, { code, provider, status, retryable, mayHaveRun });
+  return atSite(new Class(plain.message, { code, provider, status, retryable, mayHaveRun }), site);
+}
+
+/**
+ * The error with the call sites of `site` for its own.
+ *
+ * @param {SandboxError} error
+ * @param {{ stack?: string }} [site] from captureSite()
+ */
+export function atSite(error, site) {
   if (typeof site?.stack === "string") {
     const frames = site.stack.indexOf("\n    at ");
     error.stack = `${error.name}: ${error.message}${frames < 0 ? "" : site.stack.slice(frames)}`;

@@ -1,6 +1,7 @@
 // HttpSandbox: a sandbox of any service that has the five requests of docs/http-protocol.md.
 //
 // Invariant: a token is checked here without ever being shown, and then handed to the core alone.
+import { hostKind, withManifest } from "./manifest.js";
 import {
   checkBoolean, checkEnvObject, checkItems, checkNames, checkString, checkTexts, checkWord, given, invalid, kindOf,
   networkOptions, ownedOption, refuseVendorOptions, secretOrEnv, textOrEnv,
@@ -22,6 +23,33 @@ const HOST = /^(\*\.)?([a-z0-9_]([a-z0-9_-]*[a-z0-9_])?\.)*[a-z0-9_]([a-z0-9_-]*
 const CORES = /^\d{1,4}(\.\d{1,3})?$/;
 const MEMORY = /^\d{1,15}([kmg]b?|b)?$/i;
 
+const MANY_GPUS = "it takes one, of whatever kind: give 1";
+
+/** What is passed on of a manifest; a service that cannot keep it refuses. @type {import("./manifest.js").ManifestTable} */
+const MANIFEST = Object.freeze({
+  provider: "http",
+  existing: "sandboxId",
+  anyway: ["workingDir"],
+  network: ["network", "allowedHosts", "deniedHosts"],
+  keeps: {
+    image: (image) => ({ image }),
+    workingDir: (workingDir) => ({ workingDir }),
+    "network.default": (network) => ({ network }),
+    "network.allowedHosts": (hosts) => hostList(hosts) ?? { network: "deny", allowedHosts: hosts },
+    "network.deniedHosts": (hosts) => hostList(hosts) ?? { network: "allow", deniedHosts: hosts },
+    "resources.cpus": (cpu) => ({ cpu }),
+    "resources.memoryMb": (size) => ({ memory: `${size}m` }),
+    "resources.gpu": (gpu) => (gpu === 1 ? { gpu: true } : MANY_GPUS),
+  },
+  advice: { "resources.diskMb": "its protocol has no such limit: leave it out" },
+});
+
+/** Why such a list cannot be sent. @param {string[]} hosts */
+function hostList(hosts) {
+  const isPlain = hosts.every((host) => hostKind(host) !== "ipv6" && !host.includes("/"));
+  return isPlain ? undefined : "its lists take names and IPv4 addresses, and no ranges";
+}
+
 /**
  * A sandbox of a service of one's own. Isolation, images and lifetime are the service's: here it is only said what is
  * wanted, and a service that cannot give it refuses.
@@ -30,7 +58,7 @@ export class HttpSandbox extends NativeSandbox {
   /** @param {HttpSandboxOptions} [options] @param {string} [where] what messages call this class */
   constructor(options, where = "HttpSandbox") {
     refuseVendorOptions(options, where);
-    const checked = checkNames(options, HTTP_OPTIONS, where, CALL_ONLY);
+    const checked = withManifest(checkNames(options, HTTP_OPTIONS, where, CALL_ONLY), MANIFEST);
     super({ provider: "http", providerId: "http", options: checked, own: ownOptions(checked) });
   }
 }

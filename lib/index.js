@@ -3,6 +3,7 @@
 // These come with the others anyway. Named here, they are fetched together with them; else Node goes down
 // the graph level by level, which takes up to a millisecond more.
 import "./fence.js";
+import "./manifest.js";
 import "./mounts.js";
 import "./native.js";
 import "./options.js";
@@ -15,6 +16,7 @@ export { E2BSandbox } from "./e2b.js";
 export { PathSecurityError, SANDBOX_ERROR_CODES, SandboxError } from "./errors.js";
 export { HttpSandbox } from "./http.js";
 export { LocalSandbox } from "./local.js";
+export { createSandbox, listSandboxProviders, registerSandboxProvider } from "./registry.js";
 export {
   DaytonaSandboxToolkit,
   DockerSandboxToolkit,

@@ -1,5 +1,6 @@
 // LocalSandbox: commands on this computer, with the privileges of this process.
 import { SandboxError } from "./errors.js";
+import { withManifest } from "./manifest.js";
 import { guardPath, ownFile } from "./native.js";
 import {
   checkBoolean, checkEnvNames, checkEnvObject, checkNames, checkNumber, checkString, checkWord, invalid, readEnvironment,
@@ -18,6 +19,18 @@ const LOCAL_OPTIONS = Object.freeze([
 /** Of the host's, what every sandbox looks at. */
 const OWN_VARIABLES = Object.freeze(["PATH", "LC_ALL", "LANG", "TZ", "TMPDIR"]);
 
+const UNKEPT = "it isolates and limits nothing but time, and what runs there has the rights of this process: use docker or a remote provider";
+
+/** What is kept of a manifest on this machine: what needs no keeping. @type {import("./manifest.js").ManifestTable} */
+export const LOCAL_MANIFEST = Object.freeze({
+  provider: "unix-local",
+  existing: "workspace",
+  anyway: ["env", "network.default"],
+  network: [],
+  keeps: { "network.default": (rule) => (rule === "allow" ? {} : UNKEPT) },
+  otherwise: UNKEPT,
+});
+
 let warned = false;
 
 /**
@@ -33,7 +46,7 @@ export class LocalSandbox extends NativeSandbox {
         code: "ERR_SANDBOX_UNSUPPORTED",
       });
     }
-    const given = checkNames(options, LOCAL_OPTIONS, where, CALL_ONLY);
+    const given = withManifest(checkNames(options, LOCAL_OPTIONS, where, CALL_ONLY), LOCAL_MANIFEST);
     const knowing = checkIsolation(given);
     super({ provider: "local", providerId: "unix-local", options: given, own: ownOptions(given) });
     if (!knowing) warnOnce();

@@ -58,6 +58,7 @@ const { fileURLToPath } = process.getBuiltinModule("node:url");
  * @property {string | null} id
  * @property {number} capabilities
  * @property {(json: string) => void} [onProgress] set by us: told how far a long start is
+ * @property {(json: string) => void} [onLife] set by us: told what has become of a sandbox
  */
 /**
  * @typedef {object} NativeModule

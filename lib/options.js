@@ -5,6 +5,8 @@
 // them, never another value: it may be a secret.
 import { SandboxError } from "./errors.js";
 
+/** @import { SandboxBudget } from "../types/index.js" */
+
 const { types } = process.getBuiltinModule("node:util");
 
 /** Longest limit of run(), shell() and the tools, in seconds. */
@@ -466,7 +468,6 @@ function otherNames() {
     ["args arguments", "argv"],
     ["content data text body", "contents"],
     ["filename file filepath", "path files"],
-    ["manifest", "workspace", "backend"],
     ["url git", "repo baseURL"],
     ["branch tag commit", "ref"],
     ["clones repos repositories", "gitClones"],
@@ -830,6 +831,23 @@ export function wholeOrNone(value, name, min, max) {
   if (value === undefined) return undefined;
   if (Number.isInteger(value)) return checkNumber(value, name, min, max);
   throw invalid(`\`${name}\` must be a whole number from ${min} to ${max}, not ${kindOf(value)}`);
+}
+
+/**
+ * A copy of `budget`.
+ *
+ * @param {unknown} value
+ * @returns {SandboxBudget}
+ */
+export function checkBudget(value) {
+  const { commands, sandboxSeconds } = checkNames(value, ["commands", "sandboxSeconds"], "budget");
+  if (commands === undefined && sandboxSeconds === undefined) {
+    throw invalid("`budget` must say how much: { commands }, { sandboxSeconds } or both; leave it out for no limit");
+  }
+  return {
+    ...(commands !== undefined && { commands: checkInteger(commands, "budget.commands", 0, Number.MAX_SAFE_INTEGER) }),
+    ...(sandboxSeconds !== undefined && { sandboxSeconds: checkNumber(sandboxSeconds, "budget.sandboxSeconds", 0, 1e9) }),
+  };
 }
 
 /**

@@ -3,11 +3,12 @@
 //
 // Invariant: every method returns a Promise and never throws synchronously, and nothing that can be
 // listed or inspected on the object holds an option or the native handle.
-import { captureSite, errorFromNative, isNativeError } from "./errors.js";
+import { captureSite, errorFromNative, isNativeError, lazily } from "./errors.js";
+import { POLICY_OPTIONS } from "./manifest.js";
 import { native } from "./native.js";
 import {
   DEFAULT_OUTPUT_BYTES, MAX_EXEC_TIMEOUT_SECONDS, MAX_OUTPUT_BYTES, asyncDispose, bytesOf, checkBase64, checkBoolean,
-  checkContents, checkEncoding, checkEnv, checkFunction, checkInteger, checkItems, checkMaxOutputBytes, checkNames, checkNumber,
+  checkBudget, checkContents, checkEncoding, checkEnv, checkFunction, checkInteger, checkItems, checkMaxOutputBytes, checkNames, checkNumber,
   checkSignal, checkString, checkTimeoutSeconds, checkWord, detached, inspectKey, invalid, kindOf, meantWord, reading,
   shownAs, shownWord,
 } from "./options.js";
@@ -17,11 +18,14 @@ const { constants } = process.getBuiltinModule("node:buffer");
 
 /** @import { NativeHandle, NativeKept, NativeListener, NativeListing, NativeResult, NativeSpec } from "./native.js" */
 /** @import { CloudSandbox, ExecResult, ExecShownResult, FileEncoding, SandboxCallOptions } from "../types/index.js" */
+/** @import { SandboxBudget } from "../types/index.js" */
+/** @import { SandboxRecordType } from "../types/records.js" */
+/** @import { SandboxManifestNetwork, SandboxNetworkIsolation } from "../types/index.js" */
 /** @import { SandboxCapabilities, SandboxCloseOptions, SandboxLanguage, SandboxReadOptions, SandboxRunOptions, SandboxRunResult } from "../types/index.js" */
 
 /** Options that every provider class takes. */
 export const COMMON_OPTIONS = Object.freeze([
-  "defaultTimeoutSeconds", "startTimeoutSeconds", "maxOutputBytes", "onLost", "shell",
+  "defaultTimeoutSeconds", "startTimeoutSeconds", "maxOutputBytes", "onLost", "shell", "budget", ...POLICY_OPTIONS,
 ]);
 
 /** Options of run() and shell(). */
@@ -71,6 +75,9 @@ export const execWithin = Symbol("execWithin");
  */
 export const forTools = Symbol("forTools");
 
+/** Key of whether start() looks at the network, so that other work can be done beside it. */
+export const checksNetwork = Symbol("checksNetwork");
+
 /** Key of what changes the life of a sandbox; a subclass makes it public where its provider can. */
 export const control = Symbol("control");
 
@@ -89,6 +96,81 @@ const CAPABILITIES = Object.freeze([
 /** Keeps a byte order mark, and turns what is not UTF-8 into U+FFFD. */
 const TEXT = /** @type {const} */ ({ ignoreBOM: true });
 const DECODER = new TextDecoder("utf-8", TEXT);
+
+/** Few manifests turn a network off, and most programs have no manifest. */
+const networkChecks = lazily("network-check.js", () => import("./network-check.js"));
+/** What is known of a network before it was looked at, and when nobody asks for that. */
+const NOT_REQUIRED = Object.freeze({ verdict: /** @type {const} */ ("not required"), evidence: Object.freeze([]) });
+const UNCHECKED = Object.freeze({ verdict: /** @type {const} */ ("unchecked"), evidence: Object.freeze([]) });
+
+// ---- records: events.js makes them, once somebody listens ----------------------------------------
+
+/** Each has a channel, "cloudsandbox:" and its name. */
+export const RECORD_TYPES = Object.freeze(/** @type {const} */ ([
+  "created", "started", "failed", "seeded", "exec", "file", "timedOut", "killed", "control", "refused", "lost", "deleted",
+]));
+/** @type {import("node:diagnostics_channel").Channel[] | undefined} */
+let channels;
+/**
+ * @typedef {object} RecordMaker events.js
+ * @property {(instance: NativeSandbox, callId: number, action: string, detail: unknown, size?: number) => { end(result: unknown): void, fail(reason: unknown, aborted: boolean): void } | undefined} begin
+ * @property {(instance: NativeSandbox, attached: boolean, news: Record<string, any>) => void} told
+ * @property {<T>(tool: { tool: string, toolCallId?: string }, run: () => T) => T} inTool
+ * @property {(type: SandboxRecordType, instance: { providerId: string }, sandboxId: string | null | undefined, members: Record<string, unknown>) => void} publish
+ */
+/** @type {RecordMaker | undefined} */
+let events;
+const loadEvents = lazily("events.js", () => import("./events.js"));
+
+/** Whether anybody listens to a channel. All that records cost when nobody does. */
+export function isRecorded() {
+  channels ??= RECORD_TYPES.map((type) => process.getBuiltinModule("node:diagnostics_channel").channel(`cloudsandbox:${type}`));
+  for (const { hasSubscribers } of channels) {
+    if (hasSubscribers) return true;
+  }
+  return false;
+}
+
+/** For events.js, as it is loaded. @param {any} maker a RecordMaker */
+export function useEvents(maker) {
+  events = maker;
+}
+
+const budgets = lazily("budget.js", () => import("./budget.js"));
+
+/** A call goes on without a record when its maker cannot be loaded. */
+async function needEvents() {
+  await loadEvents().catch(() => {});
+}
+
+/**
+ * What a tool does, so that the records of its calls name it.
+ *
+ * @template T
+ * @param {string} tool
+ * @param {() => string | undefined} toolCallId the id that a framework has given to the call
+ * @param {() => Promise<T>} run
+ * @returns {Promise<T>}
+ */
+export async function inTool(tool, toolCallId, run) {
+  if (!isRecorded()) return run();
+  if (!events) await needEvents();
+  const id = toolCallId();
+  return events ? events.inTool({ tool, ...(id && { toolCallId: id }) }, run) : run();
+}
+
+/**
+ * Publishes a record of any object with the port, of a type that its calls do not tell by themselves.
+ *
+ * @param {SandboxRecordType} type
+ * @param {{ providerId: string, sandboxId?: string | null }} instance
+ * @param {Record<string, unknown>} members numbers, ids and words of ours; never contents
+ */
+export async function record(type, instance, members) {
+  if (!isRecorded()) return;
+  if (!events) await needEvents();
+  events?.publish(type, instance, instance.sandboxId, members);
+}
 
 /** @type {NativeKept} */
 const NOTHING = Object.freeze({ bytes: Buffer.alloc(0), dropped: 0, tailAt: 0 });
@@ -145,7 +227,22 @@ export class NativeSandbox {
   #languages;
   #runOptions;
   #maxOutputBytes;
+  /**
+   * The network that is to be looked at before anything runs; undefined when it is not.
+   *
+   * @type {SandboxManifestNetwork | undefined}
+   */
+  #network;
+  /** Looks at it. @type {import("./network-check.js").NetworkGuard | undefined} */
+  #guard;
+  /** @type {SandboxNetworkIsolation} */
+  #isolation;
   #lastCall = 0;
+  /** Whether the options name an existing sandbox. */
+  #attached;
+  #limits;
+  /** @type {import("./budget.js").Budget | undefined} */
+  #budget;
   /** @type {Promise<void> | undefined} */
   #closing;
   #isClosed = false;
@@ -166,6 +263,10 @@ export class NativeSandbox {
     this.#runOptions = runOptions;
     this.#shell = shell === undefined ? undefined : checkShell(shell);
     this.#maxOutputBytes = checkMaxOutputBytes(options.maxOutputBytes ?? DEFAULT_OUTPUT_BYTES);
+    this.#limits = options.budget === undefined ? undefined : checkBudget(options.budget);
+    const isOff = options.manifest?.network?.default === "deny";
+    this.#network = isOff && checkBoolean(options.verifyNetwork ?? true, "verifyNetwork") ? options.manifest.network : undefined;
+    this.#isolation = isOff ? UNCHECKED : NOT_REQUIRED;
     const json = JSON.stringify({
       defaultTimeoutMs: checkTimeoutSeconds(defaultTimeoutSeconds, "defaultTimeoutSeconds"),
       startTimeoutMs: checkTimeoutSeconds(startTimeoutSeconds, "startTimeoutSeconds"),
@@ -180,6 +281,8 @@ export class NativeSandbox {
       const { sbx } = /** @type {any} */ (error);
       throw isNativeError(sbx) ? this.#translate(sbx, captureSite(new.target)) : error;
     }
+    this.#attached = own.sandboxId !== undefined || own.containerId !== undefined;
+    this.#handle.onLife = (/** @type {string} */ told) => this.#hear(told);
     if (onProgress) this.#handle.onProgress = AsyncResource.bind((/** @type {string} */ told) => onProgress(JSON.parse(told)));
   }
 
@@ -204,6 +307,15 @@ export class NativeSandbox {
     return Object.freeze(Object.fromEntries(entries));
   }
 
+  /** What is known of a network that the manifest turns off. @returns {SandboxNetworkIsolation} */
+  get networkIsolation() {
+    return this.#guard?.isolation ?? this.#isolation;
+  }
+
+  get [checksNetwork]() {
+    return this.#network !== undefined;
+  }
+
   /**
    * Creates the sandbox. Every other method does so when needed.
    *
@@ -213,7 +325,7 @@ export class NativeSandbox {
   async start(options) {
     const site = siteOf(this, NativeSandbox.prototype.start);
     const signal = signalOf(options, "start");
-    return this.#call(site, signal, (id) => this.#handle.start(id));
+    return this.#call(site, signal, (id) => this.#handle.start(id), "start");
   }
 
   /**
@@ -278,7 +390,7 @@ export class NativeSandbox {
       if (!listener) return this.#handle.exec(id, nativeSpec);
       listener.onFailure = () => this.#handle.cancel(id);
       return listener.watch(this.#handle.exec(id, nativeSpec, listener.onOutput), signal);
-    });
+    }, "exec", nativeSpec);
     return execResult(result, asText);
   }
 
@@ -298,7 +410,7 @@ export class NativeSandbox {
     if (isBase64 && bytesOf(contents)) throw invalid("leave out the `encoding` when `contents` are bytes");
     const bytes = isBase64 ? checkBase64(contents, "contents") : checkContents(contents, "contents");
     const signal = signalOf(options, "writeFile");
-    return this.#call(site, signal, (id) => this.#handle.write(id, path, bytes));
+    return this.#call(site, signal, (id) => this.#handle.write(id, path, bytes), "write", path, bytes.length);
   }
 
   /**
@@ -352,7 +464,7 @@ export class NativeSandbox {
     const site = siteOf(this, NativeSandbox.prototype.listFiles);
     const { maxEntries = 10000, signal } = checkNames(options, LIST_OPTIONS, "listFiles");
     checkInteger(maxEntries, "maxEntries", 1, 1000000);
-    return entriesOf(await this.#call(site, checkSignal(signal), (id) => this.#handle.list(id, maxEntries)));
+    return entriesOf(await this.#call(site, checkSignal(signal), (id) => this.#handle.list(id, maxEntries), "list"));
   }
 
   /**
@@ -416,7 +528,7 @@ export class NativeSandbox {
    * @returns {Promise<void>}
    */
   async [control](what, seconds, signal, site) {
-    return this.#call(site, signal, (id) => this.#handle.control(id, what, seconds));
+    return this.#call(site, signal, (id) => this.#handle.control(id, what, seconds), what, undefined, seconds);
   }
 
   /**
@@ -445,7 +557,7 @@ export class NativeSandbox {
       timeoutMs: timeoutSeconds === undefined ? undefined : checkTimeoutSeconds(timeoutSeconds, "timeoutSeconds", PORT_LIMIT),
       env: env === undefined ? undefined : checkEnv(env),
     };
-    const { outcome, exitCode, output = NOTHING, outputLost } = await this.#call(site, signal, (id) => this.#handle.exec(id, spec));
+    const { outcome, exitCode, output = NOTHING, outputLost } = await this.#call(site, signal, (id) => this.#handle.exec(id, spec), "exec", spec);
     if (outcome === "cancelled") throw signal?.reason;
     /** @type {SandboxRunResult & { exitCode: number }} */
     const result = { output: textOf(output), exitCode };
@@ -498,7 +610,35 @@ export class NativeSandbox {
         const advice = bound < most || most === MAX_READ_BYTES ? LARGER_FILE : LARGER_TEXT;
         throw { ...error, message: error.message + advice };
       }
+    }, "read", path);
+  }
+
+  /**
+   * Resolves when the network that is to be off was found to be off in the sandbox that a call would run in now. Each sandbox is
+   * looked at once, one that takes the place of a lost one, too.
+   *
+   * @param {{ stack?: string }} site
+   * @param {AbortSignal | undefined} signal
+   */
+  async #passed(site, signal) {
+    while (this.#network && !this.#guard?.hasPassed(this.#handle.id)) await this.#look(this.#network, site, signal);
+  }
+
+  /** @param {SandboxManifestNetwork} network @param {{ stack?: string }} site @param {AbortSignal | undefined} signal */
+  async #look(network, site, signal) {
+    if (signal?.aborted) throw signal.reason;
+    const { NetworkGuard } = await networkChecks();
+    this.#guard ??= new NetworkGuard(network, this.#providerId, {
+      id: () => this.#handle.id,
+      start: () => this.#handle.start((this.#lastCall += 1)),
+      exec: (spec) => this.#handle.exec((this.#lastCall += 1), spec),
+      destroy: () => this.#close(0, site),
     });
+    try {
+      await unlessAborted(this.#guard.look(), signal);
+    } catch (error) {
+      throw this.#guard.refused(site) ?? (isNativeError(error) ? this.#translate(error, site) : error);
+    }
   }
 
   /**
@@ -508,20 +648,74 @@ export class NativeSandbox {
    * @param {{ stack?: string }} site
    * @param {AbortSignal | undefined} signal
    * @param {(id: number) => Promise<T>} begin
+   * @param {string} [action] what records call it; without one there are none, and nothing comes before `begin`
+   * @param {unknown} [detail] what is run, or a path
+   * @param {number} [size] of what is written, or a number of seconds
    * @returns {Promise<T>}
    */
-  async #call(site, signal, begin) {
+  async #call(site, signal, begin, action, detail, size) {
+    const recorded = action !== undefined && isRecorded();
+    if (recorded && !events) await needEvents();
+    if (action !== undefined && this.#limits && !this.#budget) await this.#needBudget(this.#limits);
     if (signal?.aborted) throw signal.reason;
+    const takeBack = action === undefined ? undefined : this.#spend(action);
+    // From here to `begin` no other sandbox can take the place of the one that was looked at.
+    if (this.#network && (action === "start" || action === "exec")) {
+      await this.#passed(site, signal).catch((error) => {
+        takeBack?.();
+        throw error;
+      });
+    }
     const id = ++this.#lastCall;
+    const call = recorded ? events?.begin(this, id, action, detail, size) : undefined;
     const unwatch = signal && watch(signal, () => this.#handle.cancel(id));
     try {
-      return await begin(id);
+      const result = await begin(id);
+      call?.end(result);
+      if (action === "pause" || action === "resume") this.#charge(action);
+      return result;
     } catch (error) {
+      const aborted = signal?.aborted === true && isNativeError(error) && error.code === "ERR_SANDBOX_CANCELED";
+      call?.fail(error, aborted);
       if (!isNativeError(error)) throw error;
-      throw signal?.aborted && error.code === "ERR_SANDBOX_CANCELED" ? signal.reason : this.#translate(error, site);
+      const refused = error.code === "ERR_SANDBOX_CLOSED" && this.#guard?.refused(site);
+      if (refused) throw refused;
+      if (!error.mayHaveRun) takeBack?.();
+      throw aborted ? signal?.reason : this.#translate(error, site);
     } finally {
       unwatch?.();
     }
+  }
+
+  /** What the core tells of a sandbox of this object. @param {string} json */
+  async #hear(json) {
+    const recorded = isRecorded();
+    if (!recorded && !this.#budget) return;
+    const news = JSON.parse(json);
+    this.#charge(news.event, news.id);
+    if (recorded && !events) await needEvents();
+    if (recorded) events?.told(this, this.#attached, news);
+  }
+
+  /** @param {SandboxBudget} limits */
+  async #needBudget(limits) {
+    const { Budget } = await budgets();
+    this.#budget ??= new Budget(limits);
+  }
+
+  /** Throws when the budget allows no such call. @param {string} action */
+  #spend(action) {
+    if (action === "exec") return this.#budget?.take(this);
+    // Else it would make a sandbox.
+    if (this.sandboxId === null) this.#budget?.checkTime(this);
+    return undefined;
+  }
+
+  /** @param {string} event @param {string | null} [id] */
+  #charge(event, id = this.sandboxId) {
+    if (!this.#budget || !id) return;
+    if (event === "created" || event === "started" || event === "resume") this.#budget.exists(id);
+    else if (event !== "failed") this.#budget.isGone(id);
   }
 
   /**

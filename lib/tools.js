@@ -7,7 +7,7 @@
 import { PathSecurityError, SandboxError, detailsOf, wordsOf } from "./errors.js";
 import { unfenced } from "./fence.js";
 import { MAX_TIMEOUT_SECONDS, checkNames, invalid, isSignal, reading } from "./options.js";
-import { LANGUAGES, LARGER_FILE, forTools } from "./sandbox.js";
+import { LANGUAGES, LARGER_FILE, forTools, inTool } from "./sandbox.js";
 import { isRecord, objectSchema } from "./schema.js";
 
 /** @import { CloudSandbox, SandboxRunOptions, SandboxRunResult, SandboxTool, SandboxTools } from "../types/index.js" */
@@ -232,7 +232,7 @@ function sandboxTool(name, effect, properties, description, body) {
     const signal = signalOf(ctx, extra);
     if (signal?.aborted) throw signal.reason;
     try {
-      return await body(args, signal);
+      return await inTool(name, () => callIdOf(ctx, extra), () => body(args, signal));
     } catch (error) {
       if (signal?.aborted && error === signal.reason) throw error;
       throw explained(name, effect, error);
@@ -287,6 +287,23 @@ function tolerantTimeout(value) {
 function signalOf(ctx, extra) {
   const read = () => [ctx?.signal, ctx?.abortSignal, extra?.signal, extra?.abortSignal];
   return reading("the context's signal", read).find(isSignal);
+}
+
+/**
+ * The id that the framework, or the model, has given to the call, where it hands it on: the AI SDK, Mastra and Agentium in the
+ * context, LangChain and OpenAI Agents in an object of the call.
+ *
+ * @param {any} ctx
+ * @param {any} extra
+ * @returns {string | undefined}
+ */
+function callIdOf(ctx, extra) {
+  try {
+    const ids = [ctx?.toolCallId, ctx?.toolCall?.id, extra?.toolCallId, extra?.toolCall?.callId, extra?.toolCall?.id];
+    return ids.find((id) => typeof id === "string" && id.length > 0 && id.length <= 256);
+  } catch {
+    return undefined;
+  }
 }
 
 /**

@@ -3,6 +3,7 @@
 // Invariant: token, team and project come from one source, all three of them: half of one and half of
 // another would be a sandbox somewhere else.
 import { SandboxError } from "./errors.js";
+import { hostKind, withManifest } from "./manifest.js";
 import {
   checkBoolean, checkEnvObject, checkInteger, checkItems, checkNames, checkString, checkTexts, given, invalid,
   kindOf, missingKey, networkOptions, ownedOption, reading, refuseVendorOptions, secretOrEnv, textOrEnv, wholeOrNone,
@@ -15,6 +16,7 @@ const VERCEL_OPTIONS = Object.freeze([
   ...COMMON_OPTIONS,
   "token", "teamId", "projectId", "oidcToken", "lateAuth", "baseURL", "proxy", "ca", "sandboxId", "owned", "name",
   "image", "runtime", "vcpus", "lifetimeSeconds", "region", "env", "tags", "networkPolicy",
+  "persistent",
 ]);
 const POLICY_OPTIONS = Object.freeze(["allow", "subnets"]);
 const SUBNET_OPTIONS = Object.freeze(["allow", "deny"]);
@@ -24,13 +26,43 @@ const MAX_VCPUS = 1024;
 /** The service takes five, and one is ours. */
 const MAX_TAGS = 4;
 
+const MB_PER_VCPU = 2048;
+
+/** What Vercel keeps of a manifest. @type {import("./manifest.js").ManifestTable} */
+const MANIFEST = Object.freeze({
+  provider: "vercel",
+  existing: "sandboxId",
+  network: ["networkPolicy"],
+  keeps: {
+    image: (image) => ({ image }),
+    "network.default": (rule) => ({ networkPolicy: rule === "deny" ? "deny-all" : "allow-all" }),
+    "network.allowedHosts": allowList,
+    "resources.cpus": (cpus) => (Number.isInteger(cpus) ? { vcpus: cpus } : "it gives whole processors"),
+    "resources.memoryMb": memory,
+  },
+});
+
+/** @param {string[]} hosts */
+function allowList(hosts) {
+  if (hosts.some((host) => hostKind(host) === "ipv6")) return "its lists take names and IPv4 addresses";
+  const allow = hosts.filter((host) => hostKind(host) === "name");
+  const addresses = hosts.filter((host) => hostKind(host) === "ipv4").map((host) => (host.includes("/") ? host : `${host}/32`));
+  return { networkPolicy: { ...(allow.length > 0 && { allow }), ...(addresses.length > 0 && { subnets: { allow: addresses } }) } };
+}
+
+/** Each processor comes with as much. @param {number} size @param {Record<string, any>} options */
+function memory(size, { vcpus = size / MB_PER_VCPU }) {
+  if (vcpus * MB_PER_VCPU === size && Number.isInteger(vcpus)) return { vcpus };
+  return `each of its processors comes with ${MB_PER_VCPU} MB: give ${Math.ceil(vcpus) * MB_PER_VCPU}, or leave it out`;
+}
+
 /** A sandbox at Vercel, by Vercel's own protocol. It keeps nothing when it ends. */
 export class VercelSandbox extends NativeSandbox {
   /** @param {VercelSandboxOptions} [options] @param {string} [where] what messages call this class */
   constructor(options, where = "VercelSandbox") {
     refuseVendorOptions(options, where);
     refuseUnsupported(options, where);
-    const checked = checkNames(options, VERCEL_OPTIONS, where, CALL_ONLY);
+    const checked = withManifest(checkNames(options, VERCEL_OPTIONS, where, CALL_ONLY), MANIFEST);
     super({ provider: "vercel", providerId: "vercel", options: checked, own: ownOptions(checked) });
   }
 
@@ -68,7 +100,7 @@ function refuseUnsupported(options, where) {
   };
   for (const [name, reason] of Object.entries(reasons)) {
     const value = reading(`${where}: \`${name}\``, () => options?.[name]);
-    if (value === undefined || value === false) continue;
+    if (value === undefined || (name === "persistent" && value === false)) continue;
     throw new SandboxError(`${where}: \`${name}\` is not supported: ${reason}`, {
       code: "ERR_SANDBOX_UNSUPPORTED",
       provider: "vercel",

@@ -5,7 +5,7 @@
 import { SandboxError, detailsOf, lazily, pathTraversal, reword } from "./errors.js";
 import { LocalSandbox } from "./local.js";
 import { checkNames, checkSignal, checkString, checkWord, reading } from "./options.js";
-import { EXEC_OPTIONS, execWithin, signalIn, unlessAborted, watch } from "./sandbox.js";
+import { EXEC_OPTIONS, checksNetwork, execWithin, isRecorded, record, signalIn, unlessAborted, watch } from "./sandbox.js";
 
 const { constants } = process.getBuiltinModule("node:buffer");
 const { lstat, realpath, rm } = process.getBuiltinModule("node:fs").promises;
@@ -53,13 +53,22 @@ class Workspace {
   /** @returns {Promise<void>} */
   async seed() {}
 
+  /**
+   * What it works in, once it is seeded.
+   *
+   * @returns {CloudSandbox | undefined}
+   */
+  get sandbox() {
+    return undefined;
+  }
+
   /** Ends what can be ended at once: close() comes next. */
   stop() {}
 
   /** Resolves when the manifest's contents are in place. */
   seeded() {
     if (!this.#seeding) {
-      const seeding = this.seed();
+      const seeding = this.#seed();
       this.#seeding = seeding;
       seeding.catch(() => this.#forget(seeding));
     }
@@ -90,6 +99,16 @@ class Workspace {
     }
   }
 
+  async #seed() {
+    const began = performance.now();
+    await this.seed();
+    if (!this.sandbox || !isRecorded()) return;
+    const { files, gitClones } = this.manifest;
+    const bytes = files.reduce((sum, { contents, encoding }) => sum + Buffer.byteLength(contents, encoding), 0);
+    const durationMs = Math.round(performance.now() - began);
+    await record("seeded", this.sandbox, { files: files.length, bytes, clones: gitClones.length || undefined, durationMs });
+  }
+
   /** @param {Promise<void>} seeding */
   #forget(seeding) {
     if (this.#seeding === seeding) this.#seeding = undefined;
@@ -115,7 +134,7 @@ export class LocalWorkspace extends Workspace {
   #isClosed = false;
 
   /**
-   * @param {{ inheritEnv: string[], maxOutputBytes?: number }} options
+   * @param {{ inheritEnv: string[], maxOutputBytes?: number, env?: Record<string, string>, defaultTimeoutSeconds?: number }} options
    * @param {Manifest} manifest
    */
   constructor(options, manifest) {
@@ -133,13 +152,18 @@ export class LocalWorkspace extends Workspace {
       const { checkRef } = await clones();
       for (const { ref } of gitClones) checkRef(ref);
     }
-    const { inheritEnv } = this.#options;
-    this.#sandbox ??= new LocalSandbox({ trusted: true, inheritEnv, env: this.manifest.env });
+    const { inheritEnv, env, defaultTimeoutSeconds } = this.#options;
+    this.#sandbox ??= new LocalSandbox({ trusted: true, inheritEnv, env: { ...env, ...this.manifest.env }, defaultTimeoutSeconds });
     await this.#sandbox.start();
     for (const file of this.manifest.files) {
       await this.#open().writeFile(file.path, file.contents, file.encoding);
     }
     for (const [index, clone] of gitClones.entries()) await this.#clone(clone, index);
+  }
+
+  /** @override */
+  get sandbox() {
+    return this.#sandbox;
   }
 
   /** @param {string} code @param {SandboxRunOptions} [options] */
@@ -284,10 +308,19 @@ export class RemoteWorkspace extends Workspace {
   /** @override */
   async seed() {
     users.set(this.#remote, (users.get(this.#remote) ?? new Set()).add(this));
-    await this.#remote.start();
-    for (const file of this.manifest.files) {
-      await this.#remote.writeFile(file.path, file.contents, file.encoding);
+    const starting = this.#remote.start();
+    // Files can be written while a sandbox of ours looks at its network.
+    if (!reading("`remote`", () => /** @type {any} */ (this.#remote)[checksNetwork])) await starting;
+    try {
+      for (const file of this.manifest.files) await this.#remote.writeFile(file.path, file.contents, file.encoding);
+    } finally {
+      await starting;
     }
+  }
+
+  /** @override */
+  get sandbox() {
+    return this.#remote;
   }
 
   /** @param {string} code @param {SandboxRunOptions} [options] */

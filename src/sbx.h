@@ -167,6 +167,17 @@ typedef void (*sbx_progress_cb)(void *arg, sbx_slice json);
 /* Providers that have nothing to tell never call it. NULL: nobody listens any more. */
 void sbx_sandbox_on_progress(sbx_sandbox *sb, sbx_progress_cb cb, void *arg);
 
+/* What has become of a sandbox, as one JSON object: "event" is "created", "started", "failed",
+ * "lost" or "deleted"; "id" is the provider's, where there is one; "owned": close deletes it.
+ * Besides: "durationMs" of what was begun; "again", of one that had stopped; of what failed "what"
+ * ("start" or "delete"), "code" (sbx_err_public_code()) and "status". Of every "created" one it is
+ * told what becomes of it, also when it came too late to be used. Never called from inside another
+ * call into the library, nor after the object's free. */
+typedef void (*sbx_life_cb)(void *arg, sbx_slice json);
+
+/* NULL: nobody listens any more. */
+void sbx_sandbox_on_life(sbx_sandbox *sb, sbx_life_cb cb, void *arg);
+
 #define SBX_CLOSE_GRACE_DEFAULT_MS 5000
 #define SBX_CLOSE_GRACE_MAX_MS 3600000
 

@@ -318,6 +318,8 @@ declare abstract class NativeSandbox implements CloudSandbox {
   /** The provider's id of the running sandbox (local: its directory); null before a start. */
   get sandboxId(): string | null;
   get capabilities(): SandboxCapabilities;
+  /** What was found of a network that the manifest turns off. */
+  get networkIsolation(): SandboxNetworkIsolation;
   /** Creates the sandbox; calls in flight share one creation. Rejects with "closed" after close(). */
   start(options?: SandboxCallOptions): Promise<void>;
   run(code: string, options?: SandboxRunOptions): Promise<SandboxRunResult & { exitCode: number }>;
@@ -364,9 +366,96 @@ declare abstract class NativeSandbox implements CloudSandbox {
   [Symbol.asyncDispose](): Promise<void>;
 }
 
+/** What may be used; one of the two, or both. What is over it rejects with ERR_SANDBOX_QUOTA, and nothing is sent. */
+export interface SandboxBudget {
+  /** How many commands: run(), shell(), exec() and the tools that run something. 0 or more. */
+  commands?: number | undefined;
+  /** How long sandboxes may exist. A command that runs is not ended for it; the next one is refused. */
+  sandboxSeconds?: number | undefined;
+}
+
+// ---- manifest -------------------------------------------------------------------------------------
+
+/**
+ * What a sandbox is to be made of and what it may do, in the same words for every provider. Each provider keeps some of the
+ * settings (docs/policy.md has the table). One that it cannot keep is refused by the constructor, with
+ * ERR_SANDBOX_UNSUPPORTED, the setting and what to do; a member that does not exist, too. Copied; nothing is ever dropped.
+ */
+export interface SandboxManifest {
+  /** A container's image; with e2b the template. */
+  readonly image?: string | undefined;
+  /** Where commands run; absolute. */
+  readonly workingDir?: string | undefined;
+  readonly network?: SandboxManifestNetwork | undefined;
+  /** Variables of every command. */
+  readonly env?: Readonly<Record<string, string>> | undefined;
+  readonly resources?:
+    | {
+        readonly cpus?: number | undefined;
+        readonly memoryMb?: number | undefined;
+        readonly diskMb?: number | undefined;
+        /** How many, or of which kind; 0 is none. */
+        readonly gpu?: number | string | undefined;
+        /** Of a command that brings no limit of its own, as `defaultTimeoutSeconds`. */
+        readonly timeoutSeconds?: number | undefined;
+      }
+    | undefined;
+  /** Folders of the machine where the sandbox runs. */
+  readonly mounts?: readonly DockerMount[] | undefined;
+  readonly lifecycle?:
+    | {
+        /** What close() does. "always": it deletes; "never": it leaves alone what existed before. */
+        readonly cleanup?: "always" | "onSuccess" | "never" | undefined;
+      }
+    | undefined;
+}
+
+/** Options of every sandbox class. */
+export interface SandboxPolicyOptions {
+  /** What the sandbox is to be made of and what it may do. */
+  manifest?: SandboxManifest | undefined;
+  /**
+   * Where the manifest's network is off: whether that is looked at from inside before the first command. Default true.
+   * `networkIsolation` says what was found.
+   */
+  verifyNetwork?: boolean | undefined;
+}
+
+export interface SandboxManifestNetwork {
+  /** Default "deny": it is off, but for `allowedHosts`. */
+  readonly default?: "deny" | "allow" | undefined;
+  /** Names, "*.example.com", addresses, ranges ("192.0.2.0/24"); no scheme, port or path. */
+  readonly allowedHosts?: readonly string[] | undefined;
+  /** Exceptions of "allow". */
+  readonly deniedHosts?: readonly string[] | undefined;
+}
+
+/** What is known of a network that the manifest turns off. */
+export interface SandboxNetworkIsolation {
+  /**
+   * "isolated": nothing came through. "reachable", "unknown": the sandbox was deleted, and every call rejects with
+   * ERR_SANDBOX_ISOLATION_UNAVAILABLE. "unchecked": not looked at yet, or `verifyNetwork` is false. "not required": no
+   * manifest turns the network off.
+   */
+  readonly verdict: "isolated" | "reachable" | "unknown" | "unchecked" | "not required";
+  readonly evidence: readonly SandboxNetworkAttempt[];
+}
+
+/** One attempt to reach something from inside. */
+export interface SandboxNetworkAttempt {
+  /** "metadata": where clouds hand out credentials. "allowed": a host of the manifest's list, which may be reachable. */
+  readonly kind: "tcp4" | "tcp6" | "dns" | "metadata" | "allowed";
+  readonly host: string;
+  /** 0 with "dns". */
+  readonly port: number;
+  readonly result: "reachable" | "blocked" | "unknown";
+  /** The program that has found it, such as "bash"; "interfaces": there is none to go through. */
+  readonly by?: string;
+}
+
 // ---- local ----------------------------------------------------------------------------------------
 
-export interface LocalSandboxOptions {
+export interface LocalSandboxOptions extends SandboxPolicyOptions {
   /** An existing directory to work in, absolute; kept by close(). Default: a new one, removed by close(). */
   workspace?: string | undefined;
   /** Where the new directory is made; default: the system's. */
@@ -389,6 +478,8 @@ export interface LocalSandboxOptions {
   onLost?: "recreate" | "reject" | undefined;
   /** For command lines: "bash", "sh" or an absolute path. Default: bash where the sandbox has it, else sh. */
   shell?: string | undefined;
+  /** Refuses commands once it is spent, before anything is sent. */
+  budget?: SandboxBudget | undefined;
   /**
    * There is no isolated level yet. "best-effort" (default): as much as there is, with a warning on the
    * first use. "required": the constructor throws. "none" says that this is known and keeps the warning
@@ -415,7 +506,7 @@ export class LocalSandbox extends NativeSandbox {
 // ---- Daytona --------------------------------------------------------------------------------------
 
 /** Options of every remote provider. */
-export interface RemoteSandboxOptions {
+export interface RemoteSandboxOptions extends SandboxPolicyOptions {
   apiKey?: string | undefined;
   /** Base URL of the provider's API, for a server of your own. */
   baseURL?: string | undefined;
@@ -435,6 +526,8 @@ export interface RemoteSandboxOptions {
   onLost?: "recreate" | "reject" | undefined;
   /** For command lines: "bash", "sh" or an absolute path. Default: bash where the sandbox has it, else sh. */
   shell?: string | undefined;
+  /** Refuses commands once it is spent, before anything is sent. */
+  budget?: SandboxBudget | undefined;
 }
 
 /** Of a variable's name in parentheses the value is the default. */
@@ -597,6 +690,8 @@ export interface VercelSandboxOptions extends Omit<RemoteSandboxOptions, "apiKey
   tags?: Record<string, string> | undefined;
   /** Default: Vercel's, which allows everything. */
   networkPolicy?: VercelNetworkPolicy | undefined;
+  /** Nothing is kept when it ends. */
+  persistent?: false | undefined;
 }
 
 /** A name like those of the other providers. */
@@ -613,7 +708,7 @@ export class VercelSandbox extends NativeSandbox {
 
 // ---- E2B ------------------------------------------------------------------------------------------
 
-export interface E2BSandboxOptions {
+export interface E2BSandboxOptions extends SandboxPolicyOptions {
   /** Default: the variable E2B_API_KEY. Goes to the control plane only. */
   apiKey?: string | undefined;
   /** Do not throw for a missing key before the first use. */
@@ -672,6 +767,8 @@ export interface E2BSandboxOptions {
   onLost?: "recreate" | "reject" | undefined;
   /** For command lines: "bash", "sh" or an absolute path. Default: bash where the sandbox has it, else sh. */
   shell?: string | undefined;
+  /** Refuses commands once it is spent, before anything is sent. */
+  budget?: SandboxBudget | undefined;
 }
 
 /** Agentium's name for the options. */
@@ -748,7 +845,7 @@ export interface DockerConnectionOptions {
   apiVersion?: string | undefined;
 }
 
-export interface DockerSandboxOptions extends DockerConnectionOptions {
+export interface DockerSandboxOptions extends DockerConnectionOptions, SandboxPolicyOptions {
   /** Default "python:3.12-slim". It needs a shell; `run` needs python3 or node in it. */
   image?: string | undefined;
   /** "missing" (default): when the engine does not have the image. "never": then the start rejects. */
@@ -801,6 +898,8 @@ export interface DockerSandboxOptions extends DockerConnectionOptions {
   onLost?: "recreate" | "reject" | undefined;
   /** For command lines: "bash", "sh" or an absolute path. Default: bash where the image has it, else sh. */
   shell?: string | undefined;
+  /** Refuses commands once it is spent, before anything is sent. */
+  budget?: SandboxBudget | undefined;
 }
 
 /**
@@ -1027,6 +1126,38 @@ export type SandboxTools = [
   readFile: SandboxTool,
 ];
 
+// ---- providers by name ----------------------------------------------------------------------------
+
+/** The options that createSandbox() takes for the built-in names, and what it makes. */
+export interface SandboxProviders {
+  local: { options: LocalSandboxOptions; sandbox: LocalSandbox };
+  e2b: { options: E2BSandboxOptions; sandbox: E2BSandbox };
+  daytona: { options: DaytonaSandboxOptions; sandbox: DaytonaSandbox };
+  docker: { options: DockerSandboxOptions; sandbox: DockerSandbox };
+  http: { options: HttpSandboxOptions; sandbox: HttpSandbox };
+  vercel: { options: VercelSandboxOptions; sandbox: VercelSandbox };
+}
+
+/**
+ * A new sandbox of the provider with this name, as its class would make it. Throws when there is no such provider, and
+ * when what a factory has made lacks a member of a CloudSandbox; the message names the member.
+ */
+export function createSandbox<Name extends keyof SandboxProviders>(
+  name: Name,
+  options?: SandboxProviders[Name]["options"],
+): SandboxProviders[Name]["sandbox"];
+export function createSandbox(name: string, options?: object): CloudSandbox;
+
+/**
+ * Makes a provider of your own known to createSandbox(), for this thread. `name`: 1 to 45 characters a-z, 0-9, `_`, `-`,
+ * of which none is registered yet. `factory` is called with the options by each createSandbox(), and returns the
+ * sandbox at once; what takes time belongs to its start().
+ */
+export function registerSandboxProvider(name: string, factory: (options: any) => CloudSandbox): void;
+
+/** The names that createSandbox() takes, the built-in ones first. */
+export function listSandboxProviders(): string[];
+
 // ---- toolkits -------------------------------------------------------------------------------------
 
 export abstract class Toolkit {
@@ -1130,7 +1261,11 @@ export interface WorkspaceSnapshot {
 export interface LocalAgentConfig {
   /** This machine, **not isolated**. There is no default backend and no fallback. */
   backend: "unix-local";
+  /** What the workspace may do; on this machine hardly anything can be kept, and the rest is refused. */
+  manifest?: SandboxManifest | undefined;
   workspace?: WorkspaceManifest | undefined;
+  /** Over all its lives; `start()` and `resume()` are no commands. */
+  budget?: SandboxBudget | undefined;
   /** Names of this process's variables to pass on. */
   inheritEnv?: readonly string[] | undefined;
   /** Bytes of output to keep per command; 1 or more, default 1048576. */
@@ -1144,7 +1279,11 @@ export interface DockerAgentConfig {
   backend: "docker";
   /** Options of the DockerSandbox. */
   docker?: DockerSandboxOptions | undefined;
+  /** What the container is to be made of and what it may do. `workspace` says what is put into it. */
+  manifest?: SandboxManifest | undefined;
   workspace?: WorkspaceManifest | undefined;
+  /** Over all its lives; `start()` and `resume()` are no commands. */
+  budget?: SandboxBudget | undefined;
   remote?: undefined;
   inheritEnv?: undefined;
   maxOutputBytes?: undefined;
@@ -1155,6 +1294,10 @@ export interface RemoteAgentConfig {
   /** The sandbox to work in; it has its own options. The agent closes it, see SandboxAgent. */
   remote: CloudSandbox;
   workspace?: WorkspaceManifest | undefined;
+  /** Over all its lives; `start()` and `resume()` are no commands. */
+  budget?: SandboxBudget | undefined;
+  /** Goes to the constructor of `remote`. */
+  manifest?: undefined;
   docker?: undefined;
   inheritEnv?: undefined;
   maxOutputBytes?: undefined;

@@ -64,6 +64,26 @@ export const clients = {
       return { shell: () => sandbox.shell("true"), close: () => sandbox.close() };
     };
   },
+  async "vercel/ours"(url) {
+    const { VercelSandbox } = await import(library);
+    return async () => {
+      const sandbox = new VercelSandbox({ token: "bench", teamId: "team", projectId: "prj", name: "bench", baseURL: `${url}/api` });
+      await sandbox.start();
+      return { shell: () => sandbox.shell("true"), close: () => sandbox.close() };
+    };
+  },
+  async "vercel/sdk"(url) {
+    process.env.VERCEL_TELEMETRY_DISABLED = "1";
+    const { Sandbox } = await import("@vercel/sandbox");
+    return async () => {
+      const sandbox = await Sandbox.create({
+        token: "bench", teamId: "team", projectId: "prj", name: "bench",
+        // It has no option for the address.
+        fetch: (address, options) => fetch(String(address).replace("https://vercel.com", url), options),
+      });
+      return { shell: () => sandbox.runCommand("sh", ["-c", "true"]), close: () => sandbox.stop() };
+    };
+  },
   async "http/ours"(url) {
     const { HttpSandbox } = await import(library);
     return async () => {

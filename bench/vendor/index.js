@@ -10,14 +10,14 @@ import { FILE_BYTES, SANDBOXES } from "./measures.js";
 import { footprint, importTimes, ownFootprint, pythonImportTime } from "./packages.js";
 import { measureClient, measureProgram, recordRequest, startServer } from "./run.js";
 
-const SDKS = { e2b: "e2b", daytona: "@daytonaio/sdk", http: "omnicoreagent" };
+const SDKS = { e2b: "e2b", daytona: "@daytonaio/sdk", http: "omnicoreagent", vercel: "@vercel/sandbox" };
 /** Of those that are Python: a program that measures it. */
 const PROGRAMS = { http: path.join(import.meta.dirname, "http_client.py") };
 const ROUNDS = 3;
 const COMMANDS = 1500;
 const OPEN = [1, 100, 1000, 10_000];
 /** The call that runs a command. */
-const CALLS = { e2b: "/process.Process/Start", daytona: "/process/execute", http: "/exec" };
+const CALLS = { e2b: "/process.Process/Start", daytona: "/process/execute", http: "/exec", vercel: "/cmd\\?\\S*" };
 
 /** @typedef {keyof typeof SDKS} Service */
 /** @typedef {"ours" | "sdk" | "curl"} Side */
@@ -132,6 +132,10 @@ const services = {
     await commands("http", { cpu: "0.1x", latency: "" });
     pythonWeight("omnicoreagent.sandbox.http_sandbox, httpx", "0.1x");
   },
+  async vercel() {
+    await commands("vercel", { cpu: "0.06x", latency: "" });
+    weight("vercel", "0.1x");
+  },
 };
 
 const [program, curlProgram, ...named] = process.argv.slice(2);
@@ -139,7 +143,7 @@ const wanted = /** @type {Service[]} */ (named.length > 0 ? named : Object.keys(
 const server = await startServer(program);
 const directory = mkdtempSync(path.join(os.tmpdir(), "cloudsandbox-bench-"));
 /** What ours sends for a command, for plain libcurl to send it again. @type {Record<Service, string>} */
-const requests = { e2b: path.join(directory, "e2b"), daytona: path.join(directory, "daytona"), http: path.join(directory, "http") };
+const requests = Object.fromEntries(Object.keys(SDKS).map((name) => [name, path.join(directory, name)]));
 for (const name of wanted) {
   writeFileSync(requests[name], await recordRequest(server, `${name}/ours`, CALLS[name]));
   console.log(`\n| ${name} | ours | ${SDKS[name]} | ratio | libcurl in C | ours / libcurl | bound |`);

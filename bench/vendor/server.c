@@ -48,14 +48,14 @@ typedef struct reply {
   size_t name_at; /* where the tag of the sandbox's name belongs; 0: nowhere */
 } reply;
 
-static reply replies[24];
+static reply replies[32];
 static size_t reply_count;
 /* What a command's line gets: our program prints a report that bears the request's tag; the
  * vendors' clients take any text, and so do other lines. */
 static struct {
   const reply *plain, *report;
   size_t places[2]; /* where the tag belongs in the report */
-} lines[2];
+} lines[3];
 static size_t line_count;
 /* The tag of the last sandbox. */
 static char named[] = ZEROS;
@@ -148,10 +148,12 @@ static void add_named(const char *method, const char *path, const char *json) {
 
 #define REPORT "\\n" ZEROS " ran 0 1 0 0 0 0 0\\n\\n\\n\\n\\n" ZEROS " end\\n"
 
-static void add_line(const char *path, const char *plain, const char *report) {
+static void add_line(const char *path, const char *type, const char *plain, const char *report) {
   size_t n = line_count++;
-  lines[n].plain = add_json("POST", path, "200 OK", plain);
-  const reply *r = lines[n].report = add_json("", "", "200 OK", report);
+  char head[128];
+  snprintf(head, sizeof head, "200 OK\r\ncontent-type: application/%s", type);
+  lines[n].plain = add("POST", path, head, plain, strlen(plain));
+  const reply *r = lines[n].report = add("", "", head, report, strlen(report));
   const char *first = memmem(r->bytes, r->len, ZEROS, TAG_LEN);
   size_t rest = r->len - (size_t)(first + 1 - r->bytes);
   const char *last = memmem(first + 1, rest, ZEROS " end", TAG_LEN + 4);
@@ -167,7 +169,7 @@ static void make_daytona(int port) {
   snprintf(sandbox, sizeof sandbox, DAYTONA_SANDBOX("destroyed"), port);
   add_named("DELETE", "/api/sandbox/" DAYTONA_ID, sandbox);
   add_json("GET", "/toolbox/" DAYTONA_ID "/work-dir", "200 OK", "{\"dir\":\"/home/daytona\"}");
-  add_line("/toolbox/" DAYTONA_ID "/process/execute", "{\"exitCode\":0,\"result\":\"\"}",
+  add_line("/toolbox/" DAYTONA_ID "/process/execute", "json", "{\"exitCode\":0,\"result\":\"\"}",
            "{\"exitCode\":0,\"result\":\"" REPORT "\"}");
 }
 
@@ -177,8 +179,47 @@ static void make_http(void) {
   snprintf(plain, sizeof plain, "{\"exit_code\":0,\"stdout\":\"/workspace\\n%s", end);
   snprintf(report, sizeof report, "{\"exit_code\":0,\"stdout\":\"" REPORT "%s", end);
   add_json("POST", "/sessions", "201 Created", "{\"session_id\":\"bench\"}");
-  add_line("/sessions/bench/exec", plain, report);
+  add_line("/sessions/bench/exec", "json", plain, report);
   add_none("DELETE", "/sessions/bench");
+}
+
+#define VERCEL "/api/v2/sandboxes"
+#define VERCEL_SESSION                                                                             \
+  "\"session\":{\"id\":\"sess_bench\",\"memory\":4096,\"vcpus\":2,\"region\":\"iad1\","            \
+  "\"timeout\":300000,"                                                                            \
+  "\"status\":\"running\",\"requestedAt\":1767323045000,\"startedAt\":1767323046000,"              \
+  "\"createdAt\":1767323045000,\"updatedAt\":1767323046000,\"cwd\":\"/vercel/sandbox\"}"
+#define VERCEL_SANDBOX                                                                             \
+  "\"sandbox\":{\"name\":\"bench\",\"persistent\":false,\"createdAt\":1767323045000,"              \
+  "\"updatedAt\":1767323046000,\"currentSessionId\":\"sess_bench\",\"status\":\"running\"}"
+
+/* A line that says the command, with its argument. */
+static size_t vercel_command(char *out, size_t size, const char *argument, const char *end) {
+  return (size_t)snprintf(
+      out, size,
+      "{\"command\":{\"id\":\"cmd_bench\",\"name\":\"/bin/sh\",\"args\":[\"-c\",\"%s\"],"
+      "\"cwd\":\"/\",\"sessionId\":\"sess_bench\",\"exitCode\":%s,\"startedAt\":1767323050000}}\n",
+      argument, end);
+}
+
+/* The service says the command's words twice: to ours, which sends a program, as many as it
+ * sends. */
+static void make_vercel(void) {
+  static char program[10 * 1024], plain[1024], report[KEPT];
+  static const char line[] = "[ \\\"$_cs_v\\\" ] || _cs_v=1\\n";
+  for (size_t at = 0; at + sizeof line < sizeof program; at += sizeof line - 1)
+    memcpy(program + at, line, sizeof line);
+  size_t n = vercel_command(plain, sizeof plain, "true", "null");
+  vercel_command(plain + n, sizeof plain - n, "true", "0,\"durationMs\":3");
+  n = vercel_command(report, sizeof report, program, "null");
+  n += (size_t)snprintf(report + n, sizeof report - n,
+                        "{\"stream\":\"stdout\",\"data\":\"" REPORT "\"}\n");
+  vercel_command(report + n, sizeof report - n, program, "0,\"durationMs\":3");
+  add_json("POST", "/api/v3/sandboxes", "200 OK",
+           "{" VERCEL_SANDBOX "," VERCEL_SESSION ",\"routes\":[],\"resumed\":false}");
+  add_json("DELETE", VERCEL "/bench", "200 OK", "{" VERCEL_SANDBOX "}");
+  add_json("POST", VERCEL "/sessions/sess_bench/stop", "200 OK", "{" VERCEL_SESSION "}");
+  add_line(VERCEL "/sessions/sess_bench/cmd", "x-ndjson", plain, report);
 }
 
 /* ---- connections ---------------------------------------------------------------------------- */
@@ -193,7 +234,7 @@ typedef struct connection {
   size_t body_at; /* where in `text` the body begins; 0: its head is not complete */
   const char *out;
   size_t out_len;
-  char filled[1024];
+  char filled[KEPT];
 } connection;
 
 static const reply *find(const char *head) {
@@ -420,6 +461,7 @@ int main(void) {
   make_e2b();
   make_daytona(port);
   make_http();
+  make_vercel();
   watch(queue, EPOLL_CTL_ADD, STDIN_FILENO, EPOLLIN, NULL);
   watch(queue, EPOLL_CTL_ADD, listener, EPOLLIN, in);
   printf("http://127.0.0.1:%d\n", port);

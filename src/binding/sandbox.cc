@@ -83,6 +83,7 @@ Sandbox::Sandbox(const Napi::CallbackInfo &info) : ObjectWrap(info) {
   addon_ = addon;
   addon_->Add(this);
   sbx_sandbox_on_progress(sandbox_, OnProgress, this);
+  sbx_sandbox_on_life(sandbox_, OnLife, this);
   if (napi_type_tag_object(env, info.This(), &kTypeTag) != napi_ok)
     ThrowType(env, "this", "a new object");
 }
@@ -101,16 +102,14 @@ void Sandbox::Release() {
 
 /* A member and no reference of ours: that would keep alive for ever what the listener knows, which
  * may be this object. */
-void Sandbox::OnProgress(void *arg, sbx_slice json) {
-  auto *self = static_cast<Sandbox *>(arg);
-  if (self->addon_->IsDying())
+void Sandbox::Tell(const char *member, sbx_slice json) {
+  if (addon_->IsDying())
     return;
-  Napi::Env env = self->Env();
+  Napi::Env env = Env();
   Napi::HandleScope scope(env);
-  napi_value object = self->Value(), listener = nullptr, text = nullptr;
+  napi_value object = Value(), listener = nullptr, text = nullptr;
   napi_valuetype type = napi_undefined;
-  if (object == nullptr ||
-      napi_get_named_property(env, object, "onProgress", &listener) != napi_ok ||
+  if (object == nullptr || napi_get_named_property(env, object, member, &listener) != napi_ok ||
       napi_typeof(env, listener, &type) != napi_ok || type != napi_function)
     return;
   if (napi_create_string_utf8(env, json.ptr, json.len, &text) == napi_ok &&
@@ -119,6 +118,14 @@ void Sandbox::OnProgress(void *arg, sbx_slice json) {
   napi_value exception = TakeException(env);
   if (exception != nullptr)
     napi_fatal_exception(env, exception);
+}
+
+void Sandbox::OnProgress(void *arg, sbx_slice json) {
+  static_cast<Sandbox *>(arg)->Tell("onProgress", json);
+}
+
+void Sandbox::OnLife(void *arg, sbx_slice json) {
+  static_cast<Sandbox *>(arg)->Tell("onLife", json);
 }
 
 /* The first argument of every method that makes a call is its id. */

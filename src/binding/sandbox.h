@@ -40,8 +40,10 @@ private:
   Napi::Value Id(const Napi::CallbackInfo &info);
   Napi::Value Capabilities(const Napi::CallbackInfo &info);
 
-  /* Calls the object's own member `onProgress`, where it has one. */
+  /* Call the object's own members `onProgress` and `onLife`, where it has them. */
   static void OnProgress(void *arg, sbx_slice json);
+  static void OnLife(void *arg, sbx_slice json);
+  void Tell(const char *member, sbx_slice json);
 
   Call *NewCall(const Napi::CallbackInfo &info, Napi::Value on_output = Napi::Value());
   template <typename Begin> Napi::Value Run(Call *call, Begin begin);

@@ -85,6 +85,7 @@ typedef struct sbx_http_request {
   const char *method; /* "GET", "POST", ...; static text */
   sbx_slice url;
   const sbx_headers *headers; /* may be NULL; the body's length and framing are set here */
+  const char *content_type; /* of the body, when the headers do not say it; NULL: it is not said */
   sbx_slice body;
   sbx_buf *take_body; /* in place of `body`: its bytes are moved out when the exchange starts */
   const sbx_http_part *parts; /* in place of a body */

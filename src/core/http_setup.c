@@ -68,6 +68,15 @@ int sbx__http_check_fields(const sbx_headers *headers, sbx_err *err) {
   return SBX_OK;
 }
 
+static int append_type(sbx__exchange *x, const char *type) {
+  sbx_buf line;
+  sbx_buf_init(&line, SBX_HTTP_HEAD_MAX);
+  sbx_buf_appendf(&line, "Content-Type:%s%s", type != NULL ? " " : "", type != NULL ? type : "");
+  int code = line.error != SBX_OK ? line.error : append_field(x, line.ptr);
+  sbx_buf_deinit(&line);
+  return code;
+}
+
 static int set_fields(sbx__exchange *x, const sbx_http_request *request, sbx_err *err) {
   sbx_slice value;
   const sbx_headers *headers = request->headers;
@@ -81,7 +90,7 @@ static int set_fields(sbx__exchange *x, const sbx_http_request *request, sbx_err
   /* libcurl would call a body without a type a form. */
   if (code == SBX_OK && request->part_count == 0 &&
       (headers == NULL || !sbx_headers_get(headers, "content-type", &value)))
-    code = append_field(x, "Content-Type:");
+    code = append_type(x, request->content_type);
   if (code != SBX_OK)
     return sbx_err_set(err, code, NULL);
   x->curl->easy_setopt(x->easy, CURLOPT_HTTPHEADER, x->fields);

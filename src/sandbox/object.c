@@ -5,7 +5,9 @@
 #include "sandbox/object.h"
 
 #include "core/alloc.h"
+#include "core/buf.h"
 #include "sandbox/call.h"
+#include "sandbox/life.h"
 #include "sandbox/spec.h"
 
 enum {
@@ -115,8 +117,8 @@ static void step(sbx_sandbox *sb) {
     step_close(sb);
   } else if (sb->first_call == NULL && sb->places.first == NULL) {
     sb->provider->config_free(sb->places.config);
-    sbx_task_cancel(&sb->progress_task);
-    sbx__relay_deinit(&sb->progress);
+    sbx_task_cancel(&sb->news_task);
+    sbx__relay_deinit(&sb->news);
     sbx_free(sb->shell);
     sbx_free(sb);
   }
@@ -197,23 +199,46 @@ static void on_changed(sbx__places *set) {
   step(sandbox_of(set));
 }
 
-/* Nothing is lost when there is no memory for it. */
-static void on_progress(sbx__places *set, sbx_slice json) {
-  sbx_sandbox *sb = sandbox_of(set);
-  if (sb->on_progress != NULL && !set->freed && sbx__relay_add(&sb->progress, SBX_STDOUT, json))
-    sbx_loop_defer(sb->loop, &sb->progress_task);
+/* What the relay's two streams are here. */
+enum { PROGRESS = SBX_STDOUT, LIFE = SBX_STDERR };
+
+/* When there is no memory for it, it is not told; nothing else depends on it. */
+static void add_news(sbx_sandbox *sb, sbx_stream stream, sbx_slice json) {
+  if (!sb->places.freed && sbx__relay_add(&sb->news, stream, json))
+    sbx_loop_defer(sb->loop, &sb->news_task);
 }
 
-static void tell_progress(void *arg, sbx_stream stream, sbx_slice json) {
+static void on_progress(sbx__places *set, sbx_slice json) {
+  sbx_sandbox *sb = sandbox_of(set);
+  if (sb->on_progress != NULL)
+    add_news(sb, (sbx_stream)PROGRESS, json);
+}
+
+static void on_life(sbx__places *set, const sbx__place *place, sbx__life what, const sbx_err *err) {
+  sbx_sandbox *sb = sandbox_of(set);
+  if (sb->on_life == NULL)
+    return;
+  sbx_buf buf;
+  sbx_buf_init(&buf, SBX__LIFE_MAX);
+  sbx__life_write(&buf, place, what, err);
+  if (buf.error == SBX_OK)
+    add_news(sb, (sbx_stream)LIFE, sbx_buf_slice(&buf));
+  sbx_buf_deinit(&buf);
+}
+
+static void tell_news(void *arg, sbx_stream stream, sbx_slice json) {
   sbx_sandbox *sb = arg;
-  (void)stream;
-  if (sb->on_progress != NULL && !sb->places.freed)
+  if (sb->places.freed)
+    return;
+  if (stream == (sbx_stream)LIFE && sb->on_life != NULL)
+    sb->on_life(sb->life_arg, json);
+  else if (stream == (sbx_stream)PROGRESS && sb->on_progress != NULL)
     sb->on_progress(sb->progress_arg, json);
 }
 
-static void on_progress_task(sbx_task *task) {
+static void on_news_task(sbx_task *task) {
   sbx__relay_flush(
-      &((sbx_sandbox *)(void *)((char *)task - offsetof(sbx_sandbox, progress_task)))->progress);
+      &((sbx_sandbox *)(void *)((char *)task - offsetof(sbx_sandbox, news_task)))->news);
 }
 
 void sbx_sandbox_on_progress(sbx_sandbox *sb, sbx_progress_cb cb, void *arg) {
@@ -221,7 +246,13 @@ void sbx_sandbox_on_progress(sbx_sandbox *sb, sbx_progress_cb cb, void *arg) {
   sb->progress_arg = arg;
 }
 
-static const sbx__place_events place_events = {on_started, on_gone, on_progress, on_changed};
+void sbx_sandbox_on_life(sbx_sandbox *sb, sbx_life_cb cb, void *arg) {
+  sb->on_life = cb;
+  sb->life_arg = arg;
+}
+
+static const sbx__place_events place_events = {on_started, on_gone, on_progress, on_life,
+                                               on_changed};
 
 /* ---- options ---- */
 
@@ -313,8 +344,8 @@ int sbx__sandbox_new_with(sbx_sandbox **out, sbx_loop *loop, const sbx_provider 
   sb->places.delete_timeout_ms = DELETE_TIMEOUT_MS;
   sb->places.search_timeout_ms = SEARCH_TIMEOUT_MS;
   sbx_timer_init(&sb->grace, loop, on_grace_over);
-  sbx__relay_init(&sb->progress, loop, tell_progress, sb);
-  sbx_task_init(&sb->progress_task, on_progress_task);
+  sbx__relay_init(&sb->news, loop, tell_news, sb);
+  sbx_task_init(&sb->news_task, on_news_task);
   int rc = configure(sb, options_json, err);
   if (rc != SBX_OK) {
     if (err != NULL && err->provider == NULL)

@@ -8,6 +8,8 @@
 #include "core/alloc.h"
 #include "core/rand.h"
 
+#include <string.h>
+
 enum { MAX_RETRIES = 3, FIRST_RETRY_MS = 150 };
 
 static sbx__place *place_of_timer(sbx_timer *timer) {
@@ -24,6 +26,24 @@ bool sbx__place_is_busy(const sbx__place *place) {
 
 bool sbx__places_are_open(const sbx__places *set) {
   return set->current != NULL && set->current->state == SBX__PLACE_OPEN;
+}
+
+/* ---- what is told of it ---- */
+
+static void tell(const sbx__place *place, sbx__life what, const sbx_err *err) {
+  place->set->events->life(place->set, place, what, err);
+}
+
+/* Once, as soon as it has an id; also of one that comes too late to be used. Without memory for the
+ * id nothing is told. */
+static void tell_created(sbx__place *place) {
+  const sbx_provider *provider = place->set->provider;
+  const char *id = provider->session_id(place->session);
+  if (place->id != NULL || id == NULL)
+    return;
+  place->id = sbx_strndup(id, strlen(id));
+  if (place->id != NULL && provider->session_owned(place->session))
+    tell(place, SBX__LIFE_CREATED, NULL);
 }
 
 /* ---- why one could not be deleted: as large as all the rest of a place, and few have it ---- */
@@ -61,6 +81,7 @@ static void place_free(sbx__place *place) {
     place->next->prev = place->prev;
   set->provider->session_free(place->session);
   forget_failure(place);
+  sbx_free(place->id);
   sbx_free(place);
 }
 
@@ -118,6 +139,7 @@ void sbx__place_is_gone(sbx__place *place) {
   if (place->state == SBX__PLACE_GONE)
     return;
   place->state = SBX__PLACE_GONE;
+  tell(place, SBX__LIFE_LOST, NULL);
   if (set->current == place) {
     set->current = NULL;
     set->lost = !set->recreate || !set->provider->session_owned(place->session);
@@ -149,12 +171,15 @@ static void on_deleted(sbx_op *op, void *arg) {
   sbx__places *set = place->set;
   place->op = NULL;
   if (op->err.code == SBX_OK || op->err.code == SBX_ENOTFOUND || set->freed) {
+    if (place->id != NULL && set->provider->session_owned(place->session))
+      tell(place, SBX__LIFE_DELETED, NULL);
     place_end(place);
     return;
   }
   sbx_err err = op->err;
   if (op->err.code == SBX_ETIMEOUT)
     sbx__places_no_answer(set, delete_limit(place), &err);
+  tell(place, SBX__LIFE_DELETE_FAILED, &err);
   set_failure(place, &err);
   set->events->changed(set);
 }
@@ -174,6 +199,7 @@ void sbx__place_delete(sbx__place *place) {
     return;
   }
   place->state = SBX__PLACE_DELETING;
+  place->since_ms = sbx_now_ms();
   place->op = set->provider->close(place->session, on_deleted, place);
   if (place->op == NULL) {
     sbx_err_set(&err, SBX_ENOMEM, NULL);
@@ -185,7 +211,7 @@ void sbx__place_delete(sbx__place *place) {
 
 /* ---- open ---- */
 
-static void start_failed(sbx__places *set, const sbx_err *cause) {
+static void fail_start(sbx__places *set, const sbx_err *cause) {
   sbx_err err;
   sbx_err_set(&err, cause->code, "the sandbox could not be started: %s; nothing was run",
               cause->message);
@@ -193,6 +219,11 @@ static void start_failed(sbx__places *set, const sbx_err *cause) {
   err.provider = cause->provider;
   set->current = NULL;
   set->events->started(set, &err);
+}
+
+static void start_failed(sbx__place *place, const sbx_err *cause) {
+  tell(place, SBX__LIFE_START_FAILED, cause);
+  fail_start(place->set, cause);
 }
 
 /* Opens it again after a while, when the last attempt certainly made nothing and there is time: the
@@ -232,6 +263,7 @@ static void reopen_failed(sbx__place *place, const sbx_err *cause) {
   err.status = why.status;
   err.provider = why.provider;
   place->state = SBX__PLACE_HALTED;
+  tell(place, SBX__LIFE_START_FAILED, &why);
   set->events->started(set, &err);
 }
 
@@ -240,6 +272,7 @@ static void on_reopened(sbx__place *place, const sbx_err *err) {
     place->state = SBX__PLACE_GONE;
   if (place->state == SBX__PLACE_OPENING && err->code == SBX_OK) {
     place->state = SBX__PLACE_OPEN;
+    tell(place, SBX__LIFE_STARTED, NULL);
     place->set->events->started(place->set, NULL);
   } else if (err->code == SBX_ELOST) {
     sbx__place_is_gone(place);
@@ -258,16 +291,19 @@ static void on_opened(sbx_op *op, void *arg) {
   if (in_time && !set->freed && retry_later(place, &op->err))
     return;
   sbx_timer_stop(&place->timer);
+  if (op->err.code == SBX_OK)
+    tell_created(place);
   if (place->reopens > 0) {
     on_reopened(place, &op->err);
   } else if (in_time && op->err.code == SBX_OK && !set->freed) {
     place->state = SBX__PLACE_OPEN;
+    tell(place, SBX__LIFE_STARTED, NULL);
     set->events->started(set, NULL);
   } else {
     /* Late, or failed with an unknown rest: nobody will use it, so nobody may pay for it. */
     place->state = SBX__PLACE_UNWANTED;
     if (in_time)
-      start_failed(set, &op->err);
+      start_failed(place, &op->err);
     sbx__place_delete(place);
   }
   set->events->changed(set);
@@ -284,7 +320,7 @@ static void out_of_time(sbx__place *place) {
     set->events->changed(set);
     return;
   }
-  start_failed(set, &err);
+  start_failed(place, &err);
   place_end(place);
 }
 
@@ -311,7 +347,7 @@ static void on_place_timer(sbx_timer *timer) {
   sbx__places_no_answer(set, set->start_timeout_ms, &err);
   sbx_err_append(&err, "; if it comes up late it is deleted; try again, or raise "
                        "startTimeoutSeconds");
-  start_failed(set, &err);
+  start_failed(place, &err);
   set->events->changed(set);
 }
 
@@ -334,7 +370,7 @@ static void on_retry(sbx_timer *timer) {
     place->set->events->changed(place->set);
     return;
   }
-  start_failed(place->set, &err);
+  start_failed(place, &err);
   place_end(place);
 }
 
@@ -378,10 +414,11 @@ void sbx__place_open(sbx__places *set) {
       place_free(place);
     sbx_err err;
     sbx_err_set(&err, SBX_ENOMEM, NULL);
-    start_failed(set, &err);
+    fail_start(set, &err);
     return;
   }
   set->current = place;
+  place->since_ms = sbx_now_ms();
   sbx_timer_start(&place->timer, set->start_timeout_ms);
 }
 
@@ -390,6 +427,7 @@ void sbx__place_reopen(sbx__place *place) {
   place->state = SBX__PLACE_OPENING;
   place->reopens++;
   place->retries = 0;
+  place->since_ms = sbx_now_ms();
   place->op = set->provider->open(place->session, on_opened, place);
   if (place->op == NULL) {
     sbx_err err;

@@ -18,6 +18,16 @@ typedef enum sbx__place_state {
   SBX__PLACE_GONE, /* nothing is left at the provider */
 } sbx__place_state;
 
+/* What has become of a place, for who keeps records. */
+typedef enum sbx__life {
+  SBX__LIFE_CREATED, /* it exists, and is ours */
+  SBX__LIFE_STARTED, /* calls can run in it */
+  SBX__LIFE_START_FAILED,
+  SBX__LIFE_LOST,
+  SBX__LIFE_DELETED,
+  SBX__LIFE_DELETE_FAILED,
+} sbx__life;
+
 /* What the owner of places is told. */
 typedef struct sbx__place_events {
   /* The start, or the start again, has ended; NULL: it succeeded. */
@@ -26,6 +36,8 @@ typedef struct sbx__place_events {
   void (*gone)(sbx__places *places, const sbx__place *place);
   /* What an open is at; only to be taken. */
   void (*progress)(sbx__places *places, sbx_slice json);
+  /* Only to be taken. `err`: why, of what failed. */
+  void (*life)(sbx__places *places, const sbx__place *place, sbx__life what, const sbx_err *err);
   /* An op has ended, or a place is no more. May free the owner. */
   void (*changed)(sbx__places *places);
 } sbx__place_events;
@@ -64,6 +76,8 @@ struct sbx__place {
   unsigned pauses;  /* begun, and not certainly without effect */
   sbx_task end;     /* frees it outside of the provider's callbacks */
   bool ending;
+  char *id;          /* once it was told that it exists; it outlives the session's own */
+  uint64_t since_ms; /* when what it is at began: the start, or the delete */
   /* Why it could not be deleted; NULL: it was not tried, or is being tried. */
   const sbx_err *failure;
   sbx__place *next, *prev;

@@ -2,6 +2,7 @@
  *
  *   place.c     one sandbox at the provider, from its open to its deletion
  *   spec.c      checks and copies of what a call is given
+ *   life.c      what has become of a sandbox, as JSON
  *   relay.c     what is told piece by piece, on its way to the user's callback
  *   call.c      the base of every call: waiting for the start, cancel, probe, finish
  *   exec.c      run a command: two clocks, kill, outcome
@@ -31,8 +32,10 @@ struct sbx_sandbox {
   sbx_call *last_call;
   sbx_progress_cb on_progress; /* NULL: nobody listens */
   void *progress_arg;
-  sbx__relay progress;
-  sbx_task progress_task;
+  sbx_life_cb on_life; /* NULL: nobody listens */
+  void *life_arg;
+  sbx__relay news; /* both of them, in the order in which they came */
+  sbx_task news_task;
 
   size_t active;   /* calls in the list that are no closes */
   size_t closers;  /* closes that have not finished */

@@ -21,6 +21,7 @@ const FACTS = {
   background: true,
   choosesShell: true,
   mainFile: true,
+  manifest: { keeps: ["image", 'network.default: "deny"', "network.allowedHosts"] },
 };
 
 const LEAVING = new Set(["destroying", "destroyed"]);

@@ -19,6 +19,10 @@ const FACTS = {
   background: true,
   choosesShell: true,
   mainFile: true,
+  manifest: {
+    keeps: ["image", "workingDir", 'network.default: "deny"', "resources.cpus", "resources.memoryMb", "resources.diskMb", "mounts"],
+    instead: { image: undefined, workingDir: undefined },
+  },
 };
 
 /** A row over one emulator; each world has a label of its own. */
@@ -71,7 +75,7 @@ function engineRow(engine, closer) {
   return {
     name: engine.name,
     providerId: "docker",
-    facts: FACTS,
+    facts: { ...FACTS, ownLoopback: true },
     world(t) {
       const world = `${process.pid}-${(worlds += 1)}`;
       const image = `cloudsandbox/world-${world}`;

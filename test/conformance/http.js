@@ -20,6 +20,12 @@ const FACTS = {
   background: true,
   choosesShell: true,
   mainFile: true,
+  manifest: {
+    keeps: [
+      "image", "workingDir", 'network.default: "deny"', "network.allowedHosts", "network.deniedHosts", "resources.cpus", "resources.memoryMb",
+      "resources.gpu",
+    ],
+  },
 };
 
 async function row(name, closer, settings) {

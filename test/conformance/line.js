@@ -2,12 +2,17 @@
 // that are made for the tests (scripts/test), and skipped with others.
 import { after } from "node:test";
 
+import { withManifest } from "../../lib/manifest.js";
 import { checkEnvObject } from "../../lib/options.js";
 import { NativeSandbox } from "../../lib/sandbox.js";
 import { startLine } from "../emulators/line/index.js";
 
+/** Its commands run on this machine, and it says that they have no network. */
+const MANIFEST = { provider: "line", network: [], keeps: { "network.default": () => ({}) } };
+
 class LineSandbox extends NativeSandbox {
-  constructor({ url, token, env, ...options }) {
+  constructor(given) {
+    const { url, token, env, ...options } = withManifest(given, MANIFEST);
     const own = { url, token, ...(env !== undefined && { env: checkEnvObject(env) }) };
     super({ provider: "line", providerId: "line", options, own });
   }
@@ -46,6 +51,7 @@ export async function lineRows(closer) {
         mainFile: true,
         refusesControlCharacters: false,
         replacesFilesAtOnce: false,
+        manifest: { keeps: ['network.default: "deny"'] },
       },
       world(t) {
         const track = closer(t);

@@ -66,6 +66,8 @@ const local = {
     mainFile: true,
     // A write takes the file's place in one step; elsewhere the daemon empties it and fills it.
     replacesFilesAtOnce: true,
+    // The settings of a manifest that are kept, besides those that all keep; and options that make room for them.
+    manifest: { keeps: [] },
   },
   world(t) {
     const base = tempDir(t);
@@ -107,6 +109,7 @@ async function e2b(name, tls) {
       choosesShell: true,
       mainFile: true,
       replacesFilesAtOnce: false,
+      manifest: { keeps: ["image", 'network.default: "deny"', "network.allowedHosts", "network.deniedHosts"] },
     },
     world(t) {
       const track = closer(t);

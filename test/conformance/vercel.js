@@ -20,6 +20,7 @@ const FACTS = {
   background: true,
   choosesShell: true,
   mainFile: true,
+  manifest: { keeps: ["image", 'network.default: "deny"', "network.allowedHosts", "resources.cpus", "resources.memoryMb"] },
 };
 
 /** A row over one emulator; each world has a token of its own. */

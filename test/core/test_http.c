@@ -86,6 +86,35 @@ static void test_headers_are_sent(void **state) {
   drop(&r);
 }
 
+/* By the request, unless its headers have said it. */
+static void test_the_type_of_a_body(void **state) {
+  static const struct {
+    const char *header, *type, *sent;
+  } cases[] = {{NULL, "c/d", "\"content-type\":\"c/d\""},
+               {"a/b", "c/d", "\"content-type\":\"a/b\""},
+               {NULL, NULL, NULL}};
+  fixture *f = *state;
+  for (size_t i = 0; i < COUNT(cases); i++) {
+    reply r = {0};
+    sbx_headers headers;
+    sbx_headers_init(&headers, 4096);
+    if (cases[i].header != NULL)
+      add(&headers, "content-type", cases[i].header);
+    sbx_http_request request = to(f, "POST", server.http, "/echo");
+    request.headers = &headers;
+    request.content_type = cases[i].type;
+    request.body = sbx_slice_str("x");
+    run(f, NULL, &request, &r);
+    assert_ok(&r, 200);
+    if (cases[i].sent != NULL)
+      assert_has(&r, cases[i].sent);
+    else
+      assert_null(strstr(r.body, "\"content-type\""));
+    drop(&r);
+    sbx_headers_deinit(&headers);
+  }
+}
+
 /* What is no refusal is left as it is. */
 static void test_credentials_are_not_repeated(void **state) {
   static const char *const secrets[] = {"bearer-canary", "e2b_canary77", "cookie-canary"};
@@ -497,6 +526,7 @@ int main(void) {
       HTTP_TEST(test_methods_and_bodies),
       HTTP_TEST(test_head_has_no_body),
       HTTP_TEST(test_headers_are_sent),
+      HTTP_TEST(test_the_type_of_a_body),
       HTTP_TEST(test_credentials_are_not_repeated),
       HTTP_TEST(test_framing_cannot_be_given),
       HTTP_TEST(test_bad_urls),

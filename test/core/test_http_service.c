@@ -30,7 +30,6 @@ static void test_options(void **state) {
                                               "\"denied_hosts\":[\"a.b\"]"));
   assert_non_null(strstr(config->create_body, "{\"cpu\":\"2\",\"memory\":null,\"gpu\":true}"));
   assert_int_equal(config->headers.count, 2);
-  assert_int_equal(config->json_headers.count, 3);
   sbx__hs_config_free(config);
 }
 

@@ -161,6 +161,31 @@ static void test_an_end_stands(void **state) {
   assert_string_equal(r.id, "");
 }
 
+/* What the words of the command say is nothing of ours. */
+static void test_words_are_passed_over(void **state) {
+  static const struct {
+    sbx_slice text;
+    int64_t exit_code;
+  } cases[] = {
+      {BYTES("{\"command\":{\"id\":\"c\",\"args\":[\"]\",\"\\\"],\\\"exitCode\\\":9\","
+             "\"\\\\\"],\"exitCode\":1}}\n"),
+       1},
+      {BYTES("{\"command\":{\"id\":\"c\",\"args\":[],\"exitCode\":2}}\n"), 2},
+      {BYTES("{\"command\":{\"name\":\"x,\\\"args\\\":[\",\"exitCode\":3,\"id\":\"c\"}}\n"), 3},
+      {BYTES("{ \"command\" : { \"args\" : [ \"]\" ] , \"exitCode\" : 4, \"id\": \"c\" } }\n"), 4},
+      {BYTES("{\"command\":{\"exitCode\":5,\"id\":\"c\",\"args\":[\"a\",\"b\"]}}\n"), 5},
+  };
+  (void)state;
+  for (size_t i = 0; i < COUNT(cases); i++) {
+    reading r = read_in_pieces(cases[i].text, 4096);
+    assert_int_equal(r.code, SBX_OK);
+    assert_int_equal(r.exit_code, cases[i].exit_code);
+    assert_string_equal(r.id, "c");
+  }
+  assert_int_equal(read_in_pieces(LIT("{\"command\":{\"id\":\"c\",\"args\":[\"\\\n"), 4096).code,
+                   SBX_EPROTO);
+}
+
 /* ---- names in archives ---- */
 
 static void test_archive_names(void **state) {
@@ -262,6 +287,7 @@ int main(void) {
       cmocka_unit_test(test_an_answer_at_every_split),
       cmocka_unit_test(test_answers_that_are_none),
       cmocka_unit_test(test_an_end_stands),
+      cmocka_unit_test(test_words_are_passed_over),
       cmocka_unit_test(test_archive_names),
       cmocka_unit_test(test_without_memory),
   };

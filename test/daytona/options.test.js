@@ -56,6 +56,22 @@ describe("options", () => {
     assert.deepEqual(engine.log, []);
   });
 
+  test("a manifest: its image, sizes, variables and network are what is asked for", async (t) => {
+    const { engine, make } = await startEmulator(t, { quota: { cpu: 1e3, memory: 1e3, disk: 1e3, perSandbox: { cpu: 4, memory: 8, disk: 10 } } });
+    const start = (manifest) => make({ manifest, verifyNetwork: manifest.network?.default === "allow" ? undefined : false }).start();
+    await start({ image: "python:3.12-slim", resources: { cpus: 2, memoryMb: 4096, diskMb: 3072 }, env: { A: "1" }, network: {} });
+    await start({ network: { allowedHosts: ["192.0.2.7", "198.51.100.0/24"] } });
+    await start({ network: { allowedHosts: ["*.example.com", "pypi.org"] } });
+    await start({ network: { default: "allow" } });
+    const [first, ...others] = sent(engine, CREATE);
+    const { buildInfo, cpu, memory, disk, env, networkBlockAll } = first;
+    assert.deepEqual([buildInfo.dockerfileContent, cpu, memory, disk, env.A, networkBlockAll], ["FROM python:3.12-slim\n", 2, 4, 3, "1", true]);
+    assert.deepEqual(
+      others.map(({ networkBlockAll: all, networkAllowList, domainAllowList }) => [all, networkAllowList, domainAllowList]),
+      [[undefined, "192.0.2.7/32,198.51.100.0/24", undefined], [undefined, undefined, "*.example.com,pypi.org"], [false, undefined, undefined]],
+    );
+  });
+
   test("what the environment says, and that options win over it", async (t) => {
     const { emulator, engine, make } = await startEmulator(t);
     process.env.DAYTONA_API_KEY = emulator.apiKey;

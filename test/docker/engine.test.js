@@ -188,6 +188,19 @@ describe("creation and removal", () => {
     await sandbox.close();
   });
 
+  test("a manifest is told the engine in its own words", async (t) => {
+    const { engine, emulator, make } = await open(t);
+    const created = () => engine.requests("POST /containers/create").at(-1);
+    const resources = { cpus: 0.5, memoryMb: 64, diskMb: 32, timeoutSeconds: 7 };
+    const workingDir = path.join(emulator.base, "elsewhere");
+    await make({ workingDir: undefined, verifyNetwork: false, manifest: { image: "alpine:3", workingDir, env: { A: "1" }, resources, network: {} } }).start();
+    const { HostConfig: host, ...spec } = JSON.parse(created().body);
+    assert.deepEqual([spec.Image, spec.WorkingDir, spec.Env.includes("A=1")], ["alpine:3", workingDir, true]);
+    assert.deepEqual([host.NetworkMode, host.Memory, host.NanoCpus], ["none", 64 << 20, 5e8]);
+    await make({ manifest: { network: { default: "allow" } } }).start();
+    assert.equal(JSON.parse(created().body).HostConfig.NetworkMode, "bridge");
+  });
+
   test("the version that both know is spoken; an engine that is too old is named as such", async (t) => {
     const { engine, make } = await open(t, { apiVersion: "1.47", minApiVersion: "1.44" });
     await make().start();

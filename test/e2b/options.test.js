@@ -195,6 +195,25 @@ describe("options", () => {
     });
   });
 
+  test("a manifest: its template, variables and network are what is asked for", async (t) => {
+    const { engine, make } = await open(t);
+    const sent = async (manifest) => {
+      await make({ manifest, verifyNetwork: manifest.network?.default === "allow" ? undefined : false }).start();
+      const { metadata: _, timeout: __, ...body } = JSON.parse(engine.requests(CREATE).at(-1).body);
+      return body;
+    };
+    assert.deepEqual(await sent({ image: "code-interpreter-v1", env: { A: "1" }, network: {} }), {
+      templateID: "code-interpreter-v1", envVars: { A: "1" }, allow_internet_access: false,
+    });
+    assert.deepEqual(await sent({ network: { allowedHosts: ["*.example.com", "192.0.2.0/24"] } }), {
+      templateID: "base", network: { allowOut: ["*.example.com", "192.0.2.0/24"], denyOut: ["0.0.0.0/0"] },
+    });
+    assert.deepEqual(await sent({ network: { default: "allow", deniedHosts: ["192.0.2.7"] } }), {
+      templateID: "base", network: { denyOut: ["192.0.2.7"] },
+    });
+    assert.deepEqual(await sent({ network: { default: "allow" } }), { templateID: "base", allow_internet_access: true });
+  });
+
   test("nothing is in its body that was not asked for", async (t) => {
     const { engine, make } = await open(t);
     await make().start();

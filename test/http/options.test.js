@@ -110,6 +110,26 @@ describe("options", () => {
     }
   });
 
+  test("a manifest is what the service is asked for", async (t) => {
+    const { engine, make } = await startEmulator(t);
+    const start = (manifest) => make({ manifest, verifyNetwork: manifest.network?.default === "allow" ? undefined : false }).start();
+    await start({ image: "python:3.12-slim", workingDir: "/srv", env: { A: "1" }, network: {}, resources: { cpus: 0.5, memoryMb: 512, gpu: 1 } });
+    await start({ network: { allowedHosts: ["*.example.com", "192.0.2.7"] } });
+    await start({ network: { default: "allow", deniedHosts: ["a.b"] } });
+    const [first, ...others] = engine.requests(CREATE).map(({ body }) => JSON.parse(body).manifest);
+    assert.deepEqual(first, {
+      image: "python:3.12-slim", working_dir: "/srv", environment: { A: "1" }, network: { default: "deny", allowed_hosts: [], denied_hosts: [] },
+      resources: { cpu: "0.5", memory: "512m", gpu: true },
+    });
+    assert.deepEqual(others.map(({ network }) => network), [
+      { default: "deny", allowed_hosts: ["*.example.com", "192.0.2.7"], denied_hosts: [] },
+      { default: "allow", allowed_hosts: [], denied_hosts: ["a.b"] },
+    ]);
+    for (const manifest of [{ network: { allowedHosts: ["192.0.2.0/24"] } }, { resources: { gpu: 2 } }]) {
+      assert.throws(() => make({ manifest }), { code: "ERR_SANDBOX_UNSUPPORTED", message: /^http cannot keep/ });
+    }
+  });
+
   test("a create says all members always: as they are by themselves, and as they were given", async (t) => {
     const { engine, make } = await startEmulator(t);
     await make().start();

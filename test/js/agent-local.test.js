@@ -388,6 +388,22 @@ describe("what package managers leave", { concurrency: 2 }, () => {
     assert.ok(!existsSync(caches.split(":")[1]));
   });
 
+  test("a budget lasts over all lives, and without time no new one begins", async (t) => {
+    const agent = await start(t, { budget: { commands: 2 } });
+    await agent.shell("true");
+    await agent.resume({ files: [{ path: "f", contents: "x" }] });
+    await agent.shell("true");
+    assert.equal((await rejection(agent.shell("true"))).code, "ERR_SANDBOX_QUOTA");
+    assert.equal(await agent.readFile("f"), "x");
+
+    const brief = await start(t, { budget: { sandboxSeconds: 0.3 } });
+    await brief.shell("sleep 0.4");
+    for (const call of [() => brief.shell("true"), () => brief.resume({ files: [] }), () => brief.start()]) {
+      const error = await rejection(call());
+      assert.deepEqual([error.code, /0 of 0\.3 sandbox seconds/.test(error.message)], ["ERR_SANDBOX_QUOTA", true]);
+    }
+  });
+
   test("a snapshot of too many bytes says how many there are, and which file has most of them", async (t) => {
     const agent = await start(t, {});
     await agent.shell("mkdir d; head -c 13000000 /dev/zero >d/big; head -c 5000000 /dev/zero >small");

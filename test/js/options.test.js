@@ -47,6 +47,16 @@ describe("options", () => {
     }
   });
 
+  test("a budget says how much of what", () => {
+    assert.deepEqual(options.checkBudget({ commands: 0, sandboxSeconds: 0.5 }), { commands: 0, sandboxSeconds: 0.5 });
+    refused(() => options.checkBudget({}), "`budget`", "{ commands }", "{ sandboxSeconds }");
+    refused(() => options.checkBudget(5), "budget");
+    refused(() => options.checkBudget({ commands: 1.5 }), "`budget.commands`");
+    refused(() => options.checkBudget({ commands: -1 }), "`budget.commands`");
+    refused(() => options.checkBudget({ sandboxSeconds: Infinity }), "`budget.sandboxSeconds`");
+    refused(() => options.checkBudget({ seconds: 1 }), "`seconds`", "sandboxSeconds");
+  });
+
   test("what has its contents elsewhere than in properties is refused, not ignored", () => {
     const pairs = [["A", "1"]];
     for (const value of [new Map(pairs), new URLSearchParams(pairs), new Set(pairs), new Headers(pairs)]) {

@@ -18,7 +18,8 @@ const manifest = JSON.parse(readFileSync(path.join(ROOT, "package.json"), "utf8"
 const ROOT_NAMES = [
   "DaytonaSandbox", "DaytonaSandboxToolkit", "DockerSandbox", "DockerSandboxToolkit", "E2BSandbox", "E2BSandboxToolkit", "HttpSandbox", "HttpSandboxToolkit",
   "LocalSandbox", "LocalSandboxToolkit", "PathSecurityError", "SANDBOX_ERROR_CODES", "SandboxAgent", "SandboxError", "SandboxToolkit", "Toolkit",
-  "VercelSandbox", "VercelSandboxToolkit", "collectToolkitTools", "defineTool", "describeToolLibrary", "removeStaleDockerSandboxes",
+  "VercelSandbox", "VercelSandboxToolkit", "collectToolkitTools", "createSandbox", "defineTool", "describeToolLibrary", "listSandboxProviders",
+  "registerSandboxProvider", "removeStaleDockerSandboxes",
 ];
 const TOOLKIT_NAMES = [
   "DaytonaSandbox", "DaytonaSandboxToolkit", "DockerSandbox", "DockerSandboxToolkit", "E2BSandbox", "E2BSandboxToolkit", "HttpSandbox", "HttpSandboxToolkit",

@@ -47,6 +47,22 @@ everyShell("exact bytes of outputs and input, joined outputs, a signal", async (
   assert.equal((await go({ text: "cat; echo empty" })).stdout, "empty\n");
 });
 
+everyShell("a command that is quicker than its timer leaves none behind", async (t, shell) => {
+  const go = runner(t, shell);
+  const limit = `3${randomBytes(2).readUInt16LE()}.5`;
+  // At once, so that timers come late.
+  await Promise.all(Array.from({ length: 40 }, () => go({ text: "true", limit })));
+  const timers = () =>
+    readdirSync("/proc").filter((pid) => {
+      try {
+        return readFileSync(`/proc/${pid}/cmdline`, "latin1").includes(`sleep\0${limit}`);
+      } catch {
+        return false;
+      }
+    });
+  await eventually("no timer is left", () => timers().length === 0);
+});
+
 everyShell("a text that ends in line ends, in a backslash, is empty, or has a long here-document", async (t, shell) => {
   const go = runner(t, shell);
   assert.equal((await go({ text: "printf '%s.' a\n\n\n" })).stdout, "a.");

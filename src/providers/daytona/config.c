@@ -50,12 +50,11 @@ static bool is_given(const sbx_json *options, const char *name) {
 /* ---- credentials ---------------------------------------------------------------------------- */
 
 static int fill_headers(sbx_headers *headers, const char *secret, const char *organization,
-                        const char *content_type, sbx_err *err) {
+                        sbx_err *err) {
   const char *const others[][2] = {{"X-Daytona-Organization-ID", organization},
                                    {"X-Daytona-Source", "cloudsandbox"},
                                    {"X-Daytona-SDK-Version", PROTOCOL_VERSION},
-                                   {"User-Agent", "cloudsandbox"},
-                                   {"Content-Type", content_type}};
+                                   {"User-Agent", "cloudsandbox"}};
   int rc = sbx_remote_bearer(headers, secret, err);
   for (size_t i = 0; rc == SBX_OK && i < sizeof others / sizeof *others; i++) {
     if (others[i][1] != NULL)
@@ -79,9 +78,8 @@ static void read_credentials(sbx_config *config, const sbx_json *options, sbx_er
     sbx_err_set(err, SBX_EKEY, SBX__DAYTONA_NO_KEY);
   else if (err->code == SBX_OK && key == NULL && jwt != NULL && organization == NULL)
     sbx_err_set(err, SBX_EKEY, "a jwtToken needs the organizationId, too");
-  else if (err->code == SBX_OK && secret != NULL &&
-           fill_headers(&config->headers, secret, sent, NULL, err) == SBX_OK)
-    fill_headers(&config->json_headers, secret, sent, "application/json", err);
+  else if (err->code == SBX_OK && secret != NULL)
+    fill_headers(&config->headers, secret, sent, err);
   sbx_free_secret(key);
   sbx_free_secret(jwt);
   sbx_free(organization);
@@ -183,7 +181,6 @@ static void read_place(sbx_config *config, const sbx_json *options, sbx_err *err
 void sbx__daytona_config_free(sbx_config *config) {
   sbx_http_client_free(config->http);
   sbx_headers_deinit(&config->headers);
-  sbx_headers_deinit(&config->json_headers);
   sbx_free(config->api_url);
   sbx_free(config->toolbox_url);
   sbx_free(config->attach);
@@ -196,7 +193,6 @@ int sbx__daytona_configure(sbx_config *config, sbx_loop *loop, const sbx_json *o
                            sbx_err *err) {
   config->loop = loop;
   sbx_headers_init(&config->headers, MAX_HEADERS);
-  sbx_headers_init(&config->json_headers, MAX_HEADERS);
   read_credentials(config, options, err);
   read_place(config, options, err);
   read_create(config, options, err);

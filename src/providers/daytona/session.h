@@ -13,8 +13,7 @@
 struct sbx_config {
   sbx_loop *loop;
   sbx_http_client *http;
-  sbx_headers headers;      /* of every request: credentials and names */
-  sbx_headers json_headers; /* the same for a request with a JSON body */
+  sbx_headers headers; /* of every request: credentials and names */
   char *api_url;
   char *toolbox_url;    /* in place of what the API says; NULL: none */
   char *attach;         /* id or name of an existing sandbox; NULL: make one */

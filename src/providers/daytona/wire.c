@@ -32,7 +32,8 @@ static void send_to(sbx_steps *steps, sbx_buf *url, const sbx_http_request *requ
                     sbx_steps_reply on_reply) {
   const sbx_config *config = steps->session->config;
   sbx_http_request http = *request;
-  http.headers = http.take_body != NULL ? &config->json_headers : &config->headers;
+  http.headers = &config->headers;
+  http.content_type = http.take_body != NULL ? "application/json" : NULL;
   if (http.timeout_ms == 0)
     http.timeout_ms = SBX_NO_TIMEOUT;
   if (http.max_bytes == 0 && http.on_bytes == NULL)

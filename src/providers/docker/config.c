@@ -336,6 +336,13 @@ static int write_tmpfs(char **out, int64_t mb, sbx_err *err) {
   return *out != NULL ? SBX_OK : no_memory(err);
 }
 
+static int read_home(sbx_config *config, const sbx_json *options, sbx_err *err) {
+  sbx_slice home = sbx_slice_str(config->dir);
+  sbx_json_string(sbx_json_get(sbx_json_get(options, "env"), "HOME"), &home);
+  config->home = sbx_strndup(home.ptr, home.len);
+  return config->home != NULL ? SBX_OK : no_memory(err);
+}
+
 static int read_create(sbx_config *config, const sbx_json *options, const char *socket,
                        sbx_err *err) {
   sbx_buf text;
@@ -359,7 +366,8 @@ static int read_create(sbx_config *config, const sbx_json *options, const char *
     b.rc = write_tmpfs(&config->memory, TMP_MB, err);
   if (b.rc == SBX_OK && own_dir)
     b.rc = write_tmpfs(&config->disk, disk, err);
-  return b.rc;
+  config->has_mounts = sbx_json_next(sbx_json_get(options, "mounts"), NULL, NULL) != NULL;
+  return b.rc == SBX_OK ? read_home(config, options, err) : b.rc;
 }
 
 /* ---- the whole ------------------------------------------------------------------------------ */
@@ -437,6 +445,7 @@ void sbx__docker_config_free(sbx_config *config) {
   sbx_free(config->platform);
   sbx_free(config->user);
   sbx_free(config->dir);
+  sbx_free(config->home);
   sbx_free(config->memory);
   sbx_free(config->disk);
   sbx_free_secret(config->create_body); /* it has variables in it */

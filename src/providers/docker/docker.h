@@ -5,7 +5,8 @@
  *   close.c     delete, also what a lost create may have made
  *   probe.c     alive or gone
  *   exec.c      a command, and the kill of its tree
- *   files.c     put and get; list
+ *   files.c     put and get, and by which way; list
+ *   archive.c   a file by the engine's archive calls
  *   line.c      a process as the runner's wire
  *   process.c   one process in a container
  *   sweep.c     deletes what other processes have left

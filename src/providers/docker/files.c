@@ -1,14 +1,14 @@
 /* files.c - put, get and list.
  *
- * Files go through the streams of a process, as the user of the commands: the engine's own way to
- * copy them (archive) does not see what is mounted in memory, which is all that may be written in a
- * container with a root file system that is read-only.
+ * Files go through the streams of a process, as the user of the commands, but for those that can be
+ * read by the engine's archive calls; see reads_archives().
  *
  * Invariant: a put ends with success when the program has counted every byte, a get when it has
  * said that the file is whole; everything else is an error that names the path. */
 #include "providers/docker/files.h"
 
 #include "core/err.h"
+#include "providers/docker/archive.h"
 #include "providers/docker/docker.h"
 #include "providers/docker/line.h"
 #include "providers/docker/process.h"
@@ -60,6 +60,11 @@ static file_op *file_new(sbx_session *session, const char *verb, sbx_slice path,
   return f;
 }
 
+static void too_large(const file_op *f, sbx_err *err) {
+  sbx_err_set(err, SBX_ETOOBIG, "docker: %s: the file has more than %zu bytes", f->verb,
+              f->out->max);
+}
+
 /* ---- what the program says ------------------------------------------------------------------ */
 
 static bool says(const file_op *f, const char *word) {
@@ -83,8 +88,7 @@ static void tell(file_op *f, const sbx__docker_end *end) {
                 "%s by the user of the commands",
                 f->verb, f->out != NULL ? "read" : "written");
   else if (f->out != NULL && says(f, "large"))
-    sbx_err_set(&err, SBX_ETOOBIG, "docker: %s: the file has more than %zu bytes", f->verb,
-                f->out->max);
+    too_large(f, &err);
   else if (says(f, "unstored"))
     sbx_err_set(&err, SBX_EQUOTA,
                 "docker: %s: there is no room; raise `diskMb`, or remove what is not needed",
@@ -100,8 +104,7 @@ static void on_file(sbx_op *op, void *arg) {
   sbx_err err = op->err;
   f->steps.request = NULL;
   if (f->out != NULL && f->out->error == SBX_ETOOBIG)
-    sbx_err_set(&err, SBX_ETOOBIG, "docker: %s: the file has more than %zu bytes", f->verb,
-                f->out->max);
+    too_large(f, &err);
   else if (f->out != NULL && f->out->error != SBX_OK)
     sbx_err_set(&err, f->out->error, NULL);
   if (err.code != SBX_OK)
@@ -173,19 +176,56 @@ static void on_get_output(void *arg, sbx_stream stream, sbx_slice bytes) {
     sbx__docker_process_leave(f->steps.request);
 }
 
-sbx_op *sbx__docker_get(sbx_session *session, sbx_slice path, sbx_buf *out, sbx_op_done done,
-                        void *arg) {
+static void load(file_op *f) {
   sbx_json_out json;
   sbx_buf request;
+  begin_program(&json, &request, f, SBX_RUNNER_LOAD, f->out->max, false);
+  const sbx__docker_process_spec spec = {
+      .request = &request, .on_output = on_get_output, .is_told = is_whole};
+  sbx_steps_wait_for(&f->steps, sbx__docker_process(f->steps.session, &spec, on_file, f));
+  sbx_buf_deinit(&request);
+}
+
+static void on_fetched(sbx_op *op, void *arg) {
+  file_op *f = arg;
+  sbx_err err = op->err;
+  f->steps.request = NULL;
+  if (err.code == SBX_ETOOBIG)
+    too_large(f, &err);
+  if (err.code == SBX_OK)
+    sbx_steps_finish(&f->steps, NULL);
+  else if (err.code == SBX_ETOOBIG || err.code == SBX_ENOMEM)
+    fail(f, &err);
+  else
+    load(f);
+}
+
+/* Whether files are read by the engine's archive calls where those give the same as a process:
+ *
+ * - Podman's cost half as much as a process does, and look at what the container sees. They do so
+ *   as root; so not where a mount may hold what only root may read, nor in a container that is
+ *   somebody else's, of whose file systems nothing is known.
+ * - Docker's show another file system where the container's is in memory, which is all that may be
+ *   written by default, and take as long as a process.
+ *
+ * Nothing is written by them, since that is not the same on any engine: a file that is there is
+ * replaced, with its owner, its other names and who has it open; whether the user may write there
+ * is not told; new directories are root's; what is broken off stays behind as root's, so that the
+ * user can neither write nor remove it; and what is in memory does not count for `memoryMb`. */
+static bool reads_archives(const sbx_session *session) {
+  return session->is_podman && session->config->attach == NULL && !session->config->has_mounts;
+}
+
+sbx_op *sbx__docker_get(sbx_session *session, sbx_slice path, sbx_buf *out, sbx_op_done done,
+                        void *arg) {
   file_op *f = file_new(session, "read a file", path, done, arg);
   if (f == NULL || f->steps.op.finished)
     return f != NULL ? &f->steps.op : NULL;
   f->out = out;
-  begin_program(&json, &request, f, SBX_RUNNER_LOAD, out->max, false);
-  const sbx__docker_process_spec spec = {
-      .request = &request, .on_output = on_get_output, .is_told = is_whole};
-  sbx_steps_wait_for(&f->steps, sbx__docker_process(session, &spec, on_file, f));
-  sbx_buf_deinit(&request);
+  if (reads_archives(session))
+    sbx_steps_wait_for(&f->steps, sbx__docker_fetch(session, path, out, on_fetched, f));
+  else
+    load(f);
   return &f->steps.op;
 }
 

@@ -36,7 +36,9 @@ struct sbx_config {
   char *platform; /* NULL: the engine's own */
   char *user;     /* of commands; NULL: the container's */
   char *dir;      /* where they run */
-  char *memory;   /* options of the two file systems in memory */
+  char *home;     /* theirs, of a container that is made */
+  bool has_mounts;
+  char *memory; /* options of the two file systems in memory */
   char *disk;
   /* JSON of a create, each without its last bracket. */
   char *create_body;

@@ -28,29 +28,20 @@ const char *const sbx__hs_options[] = {
     "baseURL", "token", "headers", "proxy", "ca", "sandboxId", "owned", "workingDir", "image",
     "env", "network", "allowedHosts", "deniedHosts", "cpu", "memory", "gpu", NULL};
 
-/* What this package says by itself; the last is one's own where there is no token. */
+/* What this package says by itself; without a token the first is one's own. */
 static const char *const our_headers[] = {
-    "content-type", "content-length", "transfer-encoding", "connection", "expect",
+    "authorization", "content-type", "content-length", "transfer-encoding", "connection", "expect",
     "accept-encoding", NULL};
-static const char *const our_headers_with_token[] = {
-    "content-type", "content-length", "transfer-encoding", "connection", "expect",
-    "accept-encoding", "authorization", NULL};
 // clang-format on
 
-/* ---- headers -------------------------------------------------------------------------------- */
-
-static void read_headers(sbx_headers *to, const sbx_json *options, const char *content_type,
-                         sbx_err *err) {
+static void read_headers(sbx_config *config, const sbx_json *options, sbx_err *err) {
   char *token = NULL;
-  sbx_headers_init(to, MAX_HEADERS);
+  sbx_headers_init(&config->headers, MAX_HEADERS);
   sbx_remote_text(&token, options, "token", err);
   if (token != NULL)
-    sbx_remote_bearer(to, token, err);
-  sbx_remote_headers(to, options, "headers", token != NULL ? our_headers_with_token : our_headers,
-                     err);
+    sbx_remote_bearer(&config->headers, token, err);
+  sbx_remote_headers(&config->headers, options, "headers", our_headers + (token == NULL), err);
   sbx_free_secret(token);
-  if (content_type != NULL && err->code == SBX_OK)
-    sbx_headers_add(to, sbx_slice_str("Content-Type"), sbx_slice_str(content_type), err);
 }
 
 /* ---- manifest ------------------------------------------------------------------------------- */
@@ -128,9 +119,7 @@ static void read_dir(sbx_config *config, const sbx_json *options, sbx_err *err) 
 
 int sbx__hs_configure(sbx_config *config, sbx_loop *loop, const sbx_json *options, sbx_err *err) {
   config->loop = loop;
-  read_headers(&config->headers, options, NULL, err);
-  read_headers(&config->json_headers, options, "application/json", err);
-  read_headers(&config->file_headers, options, "application/octet-stream", err);
+  read_headers(config, options, err);
   sbx_remote_url(&config->url, options, "baseURL", err);
   if (err->code == SBX_OK && config->url == NULL)
     sbx_err_set(err, SBX_EINVAL, "baseURL must be given: the address of your sandbox service");
@@ -145,8 +134,6 @@ int sbx__hs_configure(sbx_config *config, sbx_loop *loop, const sbx_json *option
 void sbx__hs_config_free(sbx_config *config) {
   sbx_http_client_free(config->http);
   sbx_headers_deinit(&config->headers);
-  sbx_headers_deinit(&config->json_headers);
-  sbx_headers_deinit(&config->file_headers);
   sbx_free(config->url);
   sbx_free(config->attach);
   sbx_free(config->dir);

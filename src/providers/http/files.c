@@ -67,7 +67,10 @@ sbx_op *sbx__hs_put(sbx_session *session, sbx_slice path, sbx_slice bytes, sbx_o
                     void *arg) {
   sbx_remote_file *file =
       sbx_remote_files_put(session, session->config->loop, &service_files, path, bytes, done, arg);
-  const sbx_http_request request = {.method = "PUT", .body = bytes, .repeatable = true};
+  const sbx_http_request request = {.method = "PUT",
+                                    .content_type = "application/octet-stream",
+                                    .body = bytes,
+                                    .repeatable = true};
   if (file == NULL)
     return NULL;
   if (!file->steps.op.finished && !go_direct(file, path, &request, on_put))

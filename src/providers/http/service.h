@@ -18,9 +18,7 @@
 struct sbx_config {
   sbx_loop *loop;
   sbx_http_client *http;
-  sbx_headers headers;      /* of every request */
-  sbx_headers json_headers; /* of one with a JSON body */
-  sbx_headers file_headers; /* of one with a file's bytes */
+  sbx_headers headers; /* of every request */
   char *url;
   char *attach;      /* id of an existing session; NULL: make one */
   char *dir;         /* the manifest's working_dir; NULL: the service knows it */

@@ -54,8 +54,9 @@ static void send_to(sbx_steps *steps, const char *id, const char *route, sbx_sli
   sbx_buf_append_str(&url, route);
   if (file.len > 0)
     sbx_url_append_query(&url, sbx_slice_str("path"), file);
-  if (http.headers == NULL)
-    http.headers = http.take_body != NULL ? &config->json_headers : &config->headers;
+  http.headers = &config->headers;
+  if (http.take_body != NULL)
+    http.content_type = "application/json";
   if (http.timeout_ms == 0)
     http.timeout_ms = SBX_NO_TIMEOUT;
   sbx_remote_exchange_send(steps, config->http, &url, &http, NULL, on_reply);
@@ -87,7 +88,6 @@ void sbx__hs_send(sbx_steps *steps, sbx_buf *body, const sbx_http_request *reque
 void sbx__hs_to_file(sbx_steps *steps, sbx_slice rest, const sbx_http_request *request,
                      sbx_steps_reply on_reply) {
   const sbx_session *session = steps->session;
-  sbx_http_request http = *request;
   sbx_buf path;
   sbx_buf_init(&path, SBX__HS_URL_MAX);
   sbx_buf_append_str(&path, session->config->dir != NULL ? session->config->dir : session->dir);
@@ -95,9 +95,7 @@ void sbx__hs_to_file(sbx_steps *steps, sbx_slice rest, const sbx_http_request *r
   if (sbx_buf_append_slice(&path, rest) != SBX_OK) {
     sbx_steps_finish_code(steps, path.error);
   } else {
-    if (http.on_bytes == NULL)
-      http.headers = &session->config->file_headers;
-    send_to(steps, session->id, "/files", sbx_buf_slice(&path), &http, on_reply);
+    send_to(steps, session->id, "/files", sbx_buf_slice(&path), request, on_reply);
   }
   sbx_buf_deinit(&path);
 }

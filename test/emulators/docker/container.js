@@ -60,6 +60,24 @@ export class Container {
     return path.join(this.dir, full.slice(wanted.length));
   }
 
+  /** Whether a path of the container is in one of its file systems in memory. @param {string} full absolute */
+  isInMemory(full) {
+    return Object.keys(this.host.Tmpfs ?? {}).some((target) => full === target || full.startsWith(`${target}/`));
+  }
+
+  /** What is below those: part of the image, and empty. */
+  get below() {
+    return path.join(this.docker.base, `${this.id.slice(0, 12)}-below`);
+  }
+
+  /** Where archive calls find a path of the container. @param {string} full absolute */
+  seenByArchive(full) {
+    const hidden = this.docker.settings.kind === "docker" || this.status !== "running";
+    if (!hidden || !this.isInMemory(full)) return this.real(full);
+    for (const target of Object.keys(this.host.Tmpfs)) mkdirSync(path.join(this.below, target), { recursive: true });
+    return path.join(this.below, full);
+  }
+
   /** @param {string[]} more variables as "NAME=value" */
   #env(more = []) {
     const given = [...(this.spec.Env ?? []), ...more].map((line) => {
@@ -113,7 +131,7 @@ export class Container {
     this.docker.containers.delete(this.id);
     if (this.isRunning) this.signal("SIGKILL");
     for (const exec of this.execs.values()) this.docker.execs.delete(exec.id);
-    rmSync(this.dir, { recursive: true, force: true });
+    for (const dir of [this.dir, this.below]) rmSync(dir, { recursive: true, force: true });
   }
 
   inspect() {

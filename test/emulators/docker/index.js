@@ -1,7 +1,7 @@
 // An engine of containers as its clients see it: Docker 20.10, or Podman 4.3 that speaks Docker's API. It is for what a
 // real engine does not do on request; what it is like otherwise was measured on real ones.
 // @ts-check
-import { mkdtempSync, realpathSync, rmSync } from "node:fs";
+import { chmodSync, mkdtempSync, realpathSync, rmSync } from "node:fs";
 import os from "node:os";
 import path from "node:path";
 import { Engine } from "../engine.js";
@@ -52,6 +52,8 @@ export class Docker {
     this.settings = settings;
     // Short: a socket's path may have 107 bytes.
     this.base = realpathSync(mkdtempSync(path.join(os.tmpdir(), "docker-")));
+    // As the directories of a container are: open to all.
+    chmodSync(this.base, 0o755);
     this.reaper = new Reaper(this.base);
     this.pipes = new PipeMaker(this.base);
   }

@@ -50,6 +50,8 @@ export class Command {
   async start() {
     const { session, spec } = this;
     const [out, err] = await Promise.all([session.pipes.output(), session.pipes.output()]);
+    // Before anything can close them: an end that was missed would be waited for for ever.
+    const read = Promise.all([this.#read(out.readable, "stdout"), this.#read(err.readable, "stderr")]);
     const child = spawn(spec.command, spec.args, {
       cwd: spec.cwd,
       env: session.environment(spec.env, spec.sudo),
@@ -70,7 +72,6 @@ export class Command {
       throw bad(`Failed to start command: ${problem.code === "ENOENT" ? "no such file or directory" : problem.message}`);
     }
     const timer = spec.timeout && setTimeout(() => this.signal(constants.signals.SIGKILL), spec.timeout);
-    const read = Promise.all([this.#read(out.readable, "stdout"), this.#read(err.readable, "stderr")]);
     void Promise.all([exited, read]).then(([[code, signal]]) => {
       if (timer) clearTimeout(timer);
       if (this.broken) return;

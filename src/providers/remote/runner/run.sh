@@ -184,10 +184,11 @@ if [ $# -gt 11 ]; then (shift 11 && forget "$@") >/dev/null & fi
 } | {
   exec 5<"$_cs_h/out" 6<"$_cs_h/err"
   _cs_e=ran _cs_c='' _cs_g=0 _cs_t='' _cs_s='' _cs_o='' _cs_r='' _cs_bg=0
-  _cs_ko='' _cs_ke='' _cs_lo=0 _cs_le=0 _cs_slow='' _cs_root=''
+  _cs_ko='' _cs_ke='' _cs_lo=0 _cs_le=0 _cs_slow='' _cs_root='' _cs_tw=''
+  [ "$3" != 0 ] || _cs_tw=1
   while read -r _cs_k _cs_v; do
     case $_cs_k in
-    timer) _cs_t=$_cs_v ;;
+    timer) _cs_t=$_cs_v _cs_tw=1 ;;
     stores) _cs_s=$_cs_v ;;
     late) _cs_e=late ;;
     gone) _cs_g=$((_cs_v == 0)) ;;
@@ -205,7 +206,8 @@ if [ $# -gt 11 ]; then (shift 11 && forget "$@") >/dev/null & fi
       _cs_slow=1
       ;;
     esac
-    case $_cs_c/$_cs_o/$_cs_r in ?*/1/1) break ;; esac
+    # A timer that has not told its number yet could not be ended.
+    case $_cs_c/$_cs_o/$_cs_r/$_cs_tw in ?*/1/1/1) break ;; esac
   done
   [ ! "$_cs_t" ] || kill "$_cs_t"
   # shellcheck disable=SC2086
