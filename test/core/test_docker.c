@@ -28,6 +28,13 @@ static void test_options(void **state) {
   assert_non_null(strstr(config->host_body, "\"PidsLimit\":256"));
   assert_non_null(strstr(config->host_body, "\"Memory\":1073741824,\"MemorySwap\":1073741824"));
   assert_non_null(strstr(config->create_body, "\"Env\":[\"HOME=/workspace\"]"));
+  assert_string_equal(config->closed, "\"/run\":\"ro,nosuid,nodev,size=64m\","
+                                      "\"/var/tmp\":\"ro,nosuid,nodev,size=64m\"");
+  sbx__docker_config_free(config);
+  config = config_of(&sbx_docker_provider,
+                     "{\"workingDir\":\"/run\",\"mounts\":[{\"source\":\"/usr/share\","
+                     "\"target\":\"/var/tmp\"}]}");
+  assert_null(config->closed);
   sbx__docker_config_free(config);
   config = config_of(&sbx_docker_provider,
                      "{\"host\":\"tcp://h:2376\",\"apiVersion\":\"1.43\",\"cpus\":0.5,"
@@ -40,6 +47,7 @@ static void test_options(void **state) {
   assert_non_null(strstr(config->host_body, "\"CapAdd\":[\"NET_BIND_SERVICE\"]"));
   assert_non_null(strstr(config->host_body, "\"SecurityOpt\":[],\"ReadonlyRootfs\":false"));
   assert_non_null(strstr(config->create_body, "\"Env\":[\"HOME=/h\",\"A=b c\"]"));
+  assert_null(config->closed);
   sbx__docker_config_free(config);
   config = config_of(&sbx_docker_provider, "{\"containerId\":\"web.1\",\"host\":\"h:2375\"}");
   assert_true(!config->owned && config->user == NULL && config->create_body == NULL);

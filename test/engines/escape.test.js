@@ -47,6 +47,23 @@ for (const engine of engines) {
       assert.equal(output, "own\nran\n");
     });
 
+    test("what can be written is what has a size of its own, whatever an engine mounts by itself; also for user 0", async (t) => {
+      const { make } = open(t, engine);
+      for (const user of ["65534:65534", "0:0"]) {
+        const found = await lines(make({ user }), "for d in $(cut -d' ' -f2 /proc/mounts) /run /var/tmp /var /usr /etc /root; do ( : >$d/probe ) 2>/dev/null && echo $d; done | grep -v ^/dev | sort -u");
+        assert.deepEqual(found, ["/tmp", "/workspace"], user);
+      }
+      // Where such a place is wanted for something else, it is that.
+      for (const workingDir of ["/run", "/run/work", "/var/tmp", "/var/tmp/work"]) {
+        const sandbox = make({ workingDir, mounts: [{ source: "/usr/share", target: "/run/data" }].filter(() => workingDir !== "/run") });
+        await sandbox.writeFile("f", "x\n");
+        assert.deepEqual(await sandbox.shell("cat f; pwd"), { output: `x\n${workingDir}\n`, exitCode: 0 });
+        assert.equal(await sandbox.readFile("f"), "x\n");
+      }
+      const writable = make({ readOnlyRoot: false, user: "0:0" });
+      assert.equal((await writable.shell("touch /run/x /var/tmp/x && echo on")).output, "on\n");
+    });
+
     test("a folder that was mounted to be read is not written to, also by user 0", async (t) => {
       const { make } = open(t, engine);
       const { mkdtempSync, rmSync, writeFileSync, readdirSync, chmodSync } = await import("node:fs");

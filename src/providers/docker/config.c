@@ -336,6 +336,27 @@ static int write_tmpfs(char **out, int64_t mb, sbx_err *err) {
   return *out != NULL ? SBX_OK : no_memory(err);
 }
 
+static bool is_mounted(const body *b, const char *dir, const char *place) {
+  const sbx_json *mounts = sbx_json_get(b->options, "mounts");
+  sbx_slice target;
+  for (const sbx_json *v = sbx_json_next(mounts, NULL, NULL); v != NULL;
+       v = sbx_json_next(mounts, v, NULL)) {
+    if (sbx_json_string(sbx_json_get(v, "target"), &target) && sbx_slice_eq_str(target, place))
+      return true;
+  }
+  return strcmp(dir, place) == 0;
+}
+
+/* Below a root that is read-only Podman makes these writable by itself, as large as the machine's
+ * memory allows, unless something is mounted there. */
+static void put_closed(body *b, const char *dir) {
+  static const char *const places[] = {"/run", "/var/tmp"};
+  for (size_t i = 0; read_bool(b, "readOnlyRoot", true) && i < 2; i++) {
+    if (!is_mounted(b, dir, places[i]))
+      put_member(b, places[i], "ro,nosuid,nodev,size=64m"); /* with what the image has there */
+  }
+}
+
 static int read_home(sbx_config *config, const sbx_json *options, sbx_err *err) {
   sbx_slice home = sbx_slice_str(config->dir);
   sbx_json_string(sbx_json_get(sbx_json_get(options, "env"), "HOME"), &home);
@@ -361,6 +382,8 @@ static int read_create(sbx_config *config, const sbx_json *options, const char *
   take(&b, &config->host_body);
   put_labels(&b);
   take(&b, &config->label_body);
+  put_closed(&b, config->dir);
+  take(&b, &config->closed);
   bool own_dir = !has_dir && strcmp(config->dir, "/tmp") != 0;
   if (b.rc == SBX_OK)
     b.rc = write_tmpfs(&config->memory, TMP_MB, err);
@@ -448,6 +471,7 @@ void sbx__docker_config_free(sbx_config *config) {
   sbx_free(config->home);
   sbx_free(config->memory);
   sbx_free(config->disk);
+  sbx_free(config->closed);
   sbx_free_secret(config->create_body); /* it has variables in it */
   sbx_free(config->host_body);
   sbx_free(config->label_body);

@@ -191,6 +191,10 @@ static void write_create(sbx_buf *body, const sbx_session *session) {
   put_tmpfs(&out, session, "/tmp", config->memory);
   if (config->disk != NULL)
     put_tmpfs(&out, session, config->dir, config->disk);
+  if (session->is_podman && config->closed != NULL) {
+    sbx_buf_append_char(body, ',');
+    sbx_buf_append_str(body, config->closed);
+  }
   sbx_json_end_object(&out);
   sbx_json_end_object(&out);
   sbx_json_put_name(&out, sbx_slice_str("Labels"));

@@ -40,6 +40,7 @@ struct sbx_config {
   bool has_mounts;
   char *memory; /* options of the two file systems in memory */
   char *disk;
+  char *closed; /* members of Tmpfs for Podman; NULL: none */
   /* JSON of a create, each without its last bracket. */
   char *create_body;
   char *host_body;
