@@ -186,9 +186,9 @@ static int code_of(const sbx_http *reply, int code, sbx__hs_about about) {
   int word = word_of(reply);
   if (sbx_remote_exchange_is_page(reply))
     return missing ? SBX_EPROTO : code;
-  if (about == SBX__HS_SERVICE || word == SBX_ELOST)
-    return word == SBX_ELOST && about != SBX__HS_SERVICE ? SBX_ELOST : code;
-  if (reply->status == 410 || (missing && about == SBX__HS_SESSION))
+  if (about == SBX__HS_SERVICE)
+    return code;
+  if (word == SBX_ELOST || reply->status == 410 || (missing && about == SBX__HS_SESSION))
     return SBX_ELOST;
   return missing && word != SBX_ENOTFOUND ? SBX_EPROTO : code;
 }
