@@ -32,7 +32,7 @@ int sbx_gzip_store(sbx_buf *out, sbx_slice bytes) {
   sbx_buf_append(out, head, sizeof head);
   do {
     uint32_t len = bytes.len < MOST_IN_BLOCK ? (uint32_t)bytes.len : MOST_IN_BLOCK;
-    sbx_buf_append_char(out, len == bytes.len); /* whether it is the last one */
+    sbx_buf_append_char(out, len == bytes.len ? 1 : 0); /* whether it is the last one */
     put_number(out, len, 2);
     put_number(out, ~len, 2);
     sbx_buf_append_slice(out, sbx_slice_of(bytes.ptr, len));

@@ -28,8 +28,8 @@ static void test_options(void **state) {
   assert_true(!config->owned && config->old_route);
   assert_string_equal(
       config->create_body,
-      "{\"projectId\":\"p\",\"timeout\":1000,\"ports\":[],\"persistent\":false,"
-      "\"resources\":{\"vcpus\":2},\"runtime\":\"node24\",\"region\":\"iad1\","
+      "{\"projectId\":\"p\",\"timeout\":1000,\"runtime\":\"node24\",\"region\":\"iad1\","
+      "\"ports\":[],\"persistent\":false,\"resources\":{\"vcpus\":2},"
       "\"networkPolicy\":{\"mode\":\"deny-all\"},\"env\":{\"A\":\"b\"},\"tags\":{\"c\":\"d\"");
   sbx__vercel_config_free(config);
   config = config_of(&sbx_vercel_provider, "{\"lateAuth\":true}");

@@ -25,7 +25,6 @@
 
 enum {
   MAX_LIFETIME_MS = 24 * 60 * 60 * 1000,
-  LIFETIME_MS = 300 * 1000,
   MAX_VCPUS = 1024,
   MAX_TAGS = 4, /* the service takes 5, and one is ours */
   MAX_HEADERS = 64 * 1024,
@@ -40,27 +39,13 @@ const char *const sbx__vercel_options[] = {
 
 /* ---- credentials ---------------------------------------------------------------------------- */
 
-static int fill_headers(sbx_headers *headers, const char *token, const char *type,
-                        const char *directory, sbx_err *err) {
-  const char *const others[][2] = {
-      {"User-Agent", "cloudsandbox"}, {"Content-Type", type}, {"x-cwd", directory}};
-  sbx_buf value;
+static void fill_headers(sbx_headers *headers, const char *token, const char *directory,
+                         sbx_err *err) {
   sbx_headers_init(headers, MAX_HEADERS);
-  sbx_buf_init(&value, MAX_HEADERS);
-  sbx_buf_append_str(&value, "Bearer ");
-  int rc = sbx_buf_append_str(&value, token);
-  if (rc != SBX_OK)
-    rc = sbx_err_set(err, rc, NULL);
-  else
-    rc = sbx_headers_add(headers, sbx_slice_str("Authorization"), sbx_buf_slice(&value), err);
-  for (size_t i = 0; rc == SBX_OK && i < sizeof others / sizeof *others; i++) {
-    if (others[i][1] != NULL)
-      rc = sbx_headers_add(headers, sbx_slice_str(others[i][0]), sbx_slice_str(others[i][1]), err);
-  }
-  if (value.ptr != NULL)
-    sbx_wipe(value.ptr, value.len);
-  sbx_buf_deinit(&value);
-  return rc;
+  if (sbx_remote_bearer(headers, token, err) == SBX_OK)
+    sbx_headers_add(headers, sbx_slice_str("User-Agent"), sbx_slice_str("cloudsandbox"), err);
+  if (err->code == SBX_OK && directory != NULL)
+    sbx_headers_add(headers, sbx_slice_str("x-cwd"), sbx_slice_str(directory), err);
 }
 
 static void read_credentials(sbx_config *config, const sbx_json *options, sbx_err *err) {
@@ -73,20 +58,21 @@ static void read_credentials(sbx_config *config, const sbx_json *options, sbx_er
   config->keyless = token == NULL || config->team == NULL || config->project == NULL;
   if (err->code == SBX_OK && config->keyless && !late)
     sbx_err_set(err, SBX_EKEY, SBX__VERCEL_NO_KEY);
-  else if (err->code == SBX_OK && token != NULL &&
-           fill_headers(&config->headers, token, "application/json", NULL, err) == SBX_OK)
-    fill_headers(&config->archive_headers, token, "application/gzip", "/", err);
+  if (err->code == SBX_OK && token != NULL) {
+    fill_headers(&config->headers, token, NULL, err);
+    fill_headers(&config->archive_headers, token, "/", err);
+  }
   sbx_free_secret(token);
 }
 
 /* ---- what a create says --------------------------------------------------------------------- */
 
-static void put_text(sbx_json_out *json, const sbx_json *options, const char *name, sbx_err *err) {
-  char *text = NULL;
-  if (sbx_remote_text(&text, options, name, err) == SBX_OK && text != NULL)
-    sbx_json_put_text(json, name, sbx_slice_str(text));
-  sbx_free(text);
-}
+static const sbx_remote_member members[] = {
+    {"lifetimeMs", "timeout", SBX_REMOTE_NUMBER, 1000, MAX_LIFETIME_MS, "300000"},
+    {"image", "image", SBX_REMOTE_TEXT, 0, 0, NULL},
+    {"runtime", "runtime", SBX_REMOTE_TEXT, 0, 0, NULL},
+    {"region", "region", SBX_REMOTE_TEXT, 0, 0, NULL},
+};
 
 static void put_policy(sbx_json_out *json, const sbx_json *options, sbx_err *err) {
   const sbx_json *policy = sbx_json_get(options, "networkPolicy");
@@ -115,28 +101,23 @@ static void put_maps(sbx_json_out *json, const sbx_json *options, sbx_err *err) 
 }
 
 static void read_create(sbx_config *config, const sbx_json *options, sbx_err *err) {
-  int64_t lifetime_ms = LIFETIME_MS, vcpus = 0;
+  int64_t vcpus = 0;
   sbx_buf text;
   sbx_json_out json;
   size_t len;
   config->old_route = sbx_json_get(options, "runtime") != NULL;
   if (err->code == SBX_OK && config->old_route && sbx_json_get(options, "image") != NULL)
     sbx_err_set(err, SBX_EINVAL, "give image or runtime, not both");
-  sbx_remote_int(&lifetime_ms, options, "lifetimeMs", 1000, MAX_LIFETIME_MS, err);
   sbx_remote_int(&vcpus, options, "vcpus", 1, MAX_VCPUS, err);
   sbx_buf_init(&text, (size_t)4 << 20);
   sbx_json_out_init(&json, &text);
   sbx_json_begin_object(&json);
   if (config->project != NULL)
     sbx_json_put_text(&json, "projectId", sbx_slice_str(config->project));
-  sbx_json_put_name(&json, sbx_slice_str("timeout"));
-  sbx_json_put_int(&json, lifetime_ms);
+  sbx_remote_put_members(&json, members, sizeof members / sizeof *members, options, err);
   sbx_buf_append_str(&text, ",\"ports\":[],\"persistent\":false");
   if (vcpus > 0)
     sbx_buf_appendf(&text, ",\"resources\":{\"vcpus\":%lld}", (long long)vcpus);
-  put_text(&json, options, "image", err);
-  put_text(&json, options, "runtime", err);
-  put_text(&json, options, "region", err);
   put_policy(&json, options, err);
   put_maps(&json, options, err);
   if (err->code == SBX_OK && text.error != SBX_OK)

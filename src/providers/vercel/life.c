@@ -341,7 +341,7 @@ sbx_op *sbx__vercel_control(sbx_session *session, sbx_control control, uint64_t 
   if (steps == NULL)
     return NULL;
   sbx_buf_init(&body, 64);
-  sbx_buf_appendf(&body, "{\"duration\":%llu}", (unsigned long long)(seconds * 1000));
+  sbx_buf_appendf(&body, "{\"duration\":%llu000}", (unsigned long long)seconds);
   /* It adds up, so it is sent once. */
   sbx__vercel_to_session(steps, "/extend-timeout",
                          &(sbx_http_request){.method = "POST", .take_body = &body}, on_prolonged);

@@ -30,6 +30,8 @@ static void send_to(sbx_steps *steps, sbx_buf *url, const sbx_http_request *requ
   sbx_http_request http = *request;
   if (http.headers == NULL)
     http.headers = &config->headers;
+  if (http.content_type == NULL)
+    http.content_type = "application/json";
   if (http.timeout_ms == 0)
     http.timeout_ms = SBX_NO_TIMEOUT;
   sbx_remote_exchange_send(steps, config->http, url, &http, NULL, on_reply);
@@ -86,6 +88,7 @@ void sbx__vercel_upload(sbx_steps *steps, sbx_slice path, unsigned mode, sbx_sli
   sbx_buf_deinit(&archive);
   const sbx_http_request request = {.method = "POST",
                                     .headers = &steps->session->config->archive_headers,
+                                    .content_type = "application/gzip",
                                     .take_body = &body,
                                     .repeatable = true};
   sbx__vercel_to_session(steps, "/fs/write", &request, on_reply);

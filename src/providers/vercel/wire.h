@@ -15,8 +15,8 @@
 struct sbx_config {
   sbx_loop *loop;
   sbx_http_client *http;
-  sbx_headers headers;         /* of every request: credentials, and that the body is JSON */
-  sbx_headers archive_headers; /* the same for an archive */
+  sbx_headers headers;         /* of every request */
+  sbx_headers archive_headers; /* the same, and which directory an archive is of */
   char *api_url;
   char *team;
   char *project;
