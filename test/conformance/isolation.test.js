@@ -1,6 +1,7 @@
 // The check of the network, where a manifest turns it off. The outside is on this machine, since nothing else is reached by tests:
 // what answers there is "reachable", and where nobody listens it is "blocked".
 import assert from "node:assert/strict";
+import { subscribe, unsubscribe } from "node:diagnostics_channel";
 import { once } from "node:events";
 import { createServer } from "node:net";
 import { after, beforeEach, describe, test } from "node:test";
@@ -113,6 +114,21 @@ for (const provider of providers) {
       Object.assign(OUTSIDE, somethingOpen);
       assert.equal((await rejection(sandbox.shell("echo ran"))).code, "ERR_SANDBOX_ISOLATION_UNAVAILABLE");
       assert.deepEqual(world.existing(), []);
+    });
+
+    test("the look is no command of the user's: not of his budget, and not in the records of commands", async (t) => {
+      const world = provider.world(t);
+      const none = world.make({ manifest: off, budget: { commands: 0 } });
+      assert.equal((await rejection(none.shell("true"))).code, "ERR_SANDBOX_QUOTA");
+      assert.deepEqual(world.existing(), []);
+      const told = [];
+      const hear = (record) => told.push(record);
+      subscribe("cloudsandbox:exec", hear);
+      t.after(() => unsubscribe("cloudsandbox:exec", hear));
+      const one = world.make({ manifest: off, budget: { commands: 1 } });
+      assert.equal((await one.shell("echo on")).output, "on\n");
+      assert.equal(told.filter(({ sandboxId }) => sandboxId === one.sandboxId).length, 2, "its begin and its end");
+      assert.equal((await rejection(one.shell("true"))).code, "ERR_SANDBOX_QUOTA");
     });
 
     test("an abort ends the wait; the next call has the look", async (t) => {
