@@ -2,6 +2,9 @@
 // requests and connections all of it takes.
 import assert from "node:assert/strict";
 import { describe, test } from "node:test";
+import { setTimeout as delay } from "node:timers/promises";
+
+import { onRecord } from "cloudsandbox/records";
 
 import { makeCertificate } from "../emulators/certificate.js";
 import { replies } from "../emulators/engine.js";
@@ -307,6 +310,29 @@ describe("lifetime", { concurrency: 8 }, () => {
 });
 
 describe("pause and resume", { concurrency: 8 }, () => {
+  test("R8 a pause costs no sandbox seconds, and is recorded", async (t) => {
+    const { make } = await open(t);
+    const sandbox = make({ budget: { sandboxSeconds: 5 } });
+    const records = [];
+    t.after(onRecord((record) => record.type === "control" && record.sandboxId === sandbox.sandboxId && records.push(record)));
+    await sandbox.start();
+    await sandbox.setLifetime(200);
+    await sandbox.pause();
+    await delay(5200);
+    const refused = await rejection(sandbox.shell("true"));
+    assert.equal(refused.code, "ERR_SANDBOX_CONFLICT");
+    await sandbox.resume({ lifetimeSeconds: 100 });
+    assert.equal((await sandbox.shell("echo on")).output, "on\n");
+    assert.deepEqual(
+      records.map(({ action, seconds, error }) => [action, seconds, error]),
+      [["lifetime", 200, undefined], ["pause", undefined, undefined], ["resume", 100, undefined]],
+    );
+    await eventually("the seconds after it count", async () => {
+      const { code } = await sandbox.shell("true").catch((error) => error);
+      return code === "ERR_SANDBOX_QUOTA";
+    });
+  });
+
   test("files stay; calls in between are refused and say why", async (t) => {
     const { emulator, make } = await open(t);
     const sandbox = make();
