@@ -9,7 +9,7 @@ import { after, beforeEach, describe, test } from "node:test";
 import { SandboxAgent } from "cloudsandbox";
 
 import { OUTSIDE } from "../../lib/network-check.js";
-import { rejection } from "../support/wait.js";
+import { eventually, rejection } from "../support/wait.js";
 import { providers } from "./providers.js";
 
 /** Not told by a server: no query leaves this machine. */
@@ -129,6 +129,17 @@ for (const provider of providers) {
       assert.equal((await one.shell("echo on")).output, "on\n");
       assert.equal(told.filter(({ sandboxId }) => sandboxId === one.sandboxId).length, 2, "its begin and its end");
       assert.equal((await rejection(one.shell("true"))).code, "ERR_SANDBOX_QUOTA");
+    });
+
+    test("close() during the look: who waits is told that it was closed, and nothing is left", async (t) => {
+      const world = provider.world(t);
+      const sandbox = world.make({ manifest: off });
+      const waiting = [rejection(sandbox.start()), rejection(sandbox.shell("echo ran"))];
+      await eventually("a sandbox", () => world.existing().length === 1);
+      await sandbox.close({ graceSeconds: 0 });
+      assert.deepEqual((await Promise.all(waiting)).map(({ code }) => code), ["ERR_SANDBOX_CLOSED", "ERR_SANDBOX_CLOSED"]);
+      assert.deepEqual(world.existing(), []);
+      assert.equal((await rejection(sandbox.start())).code, "ERR_SANDBOX_CLOSED");
     });
 
     test("an abort ends the wait; the next call has the look", async (t) => {
