@@ -86,6 +86,10 @@ async function serve(t, hostile) {
         response.end(value && JSON.stringify(value));
       };
       if (found) send(response, hostile[found], found === "/sandboxes" ? 201 : 200).catch(() => {});
+      else if (request.url.startsWith("/vercel/v3/")) {
+        const { name: asked } = JSON.parse(sent);
+        answer(200, { sandbox: { name: asked, currentSessionId: "s", status: "running" }, session: { id: "s", cwd: "/d", status: "running" } });
+      } else if (request.url.startsWith("/vercel/")) answer(200, { session: { id: "s", cwd: "/d", status: "running" } });
       else if (request.method === "POST" && request.url === "/sessions") answer(201, { session_id: "mine" });
       else if (sent.includes("pwd -P")) answer(200, { exit_code: 0, stdout: "/workspace\n", stderr: "", timed_out: false });
       else if (request.method === "DELETE" || request.url.startsWith("/health")) answer(204);
@@ -185,6 +189,33 @@ describe("C185 C186 http: what a hostile service costs", () => {
     test(name, async (t) => {
       const url = await serve(t, hostile);
       const { outcome, ms, mib } = await cost("HttpSandbox", { token: "token_0123456789", baseURL: url }, call);
+      assert.match(String(outcome), expected);
+      assert.ok(mib < MOST_MIB, `${mib} MiB`);
+      assert.ok(ms < LIMIT_MS, `${ms} ms`);
+    });
+  }
+});
+
+describe("C185 C186 vercel: what a hostile service costs", () => {
+  const lines = (...parts) => ({ type: "application/x-ndjson", parts: [Buffer.from('{"command":{"id":"c","exitCode":null}}\n'), ...parts] });
+  const log = Buffer.from(`${JSON.stringify({ stream: "stdout", data: "0123456789abcdef" })}\n`.repeat(20_000));
+  /** @type {[string, any, string, RegExp][]} */
+  const cases = [
+    ["a create's answer that is packed", { "/v3/sandboxes": packed }, START, /^ERR_SANDBOX_PROTOCOL .*compressed/],
+    ["a create's answer that is dense", { "/v3/sandboxes": dense }, START, /^ERR_SANDBOX_(PROTOCOL|TOO_LARGE) .*more than \d+ bytes/],
+    ["a command's answer that is packed", { "POST mkfifo": packed }, SHELL, /^ERR_SANDBOX_PROTOCOL .*compressed/],
+    ["a command's answer that is dense", { "POST mkfifo": dense }, SHELL, /^ERR_SANDBOX_/],
+    ["lines without an end", { "POST mkfifo": { ...lines(log), endless: true } }, SHELL, /^ERR_SANDBOX_/],
+    ["a line without an end", { "POST mkfifo": { ...lines(Buffer.alloc(MIB, "x")), endless: true } }, SHELL, /^ERR_SANDBOX_/],
+    ["a list that is dense", { "POST find": dense }, LIST, /^ERR_SANDBOX_/],
+    ["a file without an end", { "/fs/read": { type: "application/octet-stream", endless: true, parts: [Buffer.alloc(MIB)] } },
+      '(sandbox) => sandbox.readFile("f", "utf8", { maxBytes: 1 << 20 })', /^ERR_SANDBOX_TOO_LARGE/],
+  ];
+  for (const [name, hostile, call, expected] of cases) {
+    test(name, async (t) => {
+      const url = await serve(t, hostile);
+      const options = { token: "token_0123456789", teamId: "t", projectId: "p", baseURL: `${url}/vercel` };
+      const { outcome, ms, mib } = await cost("VercelSandbox", options, call);
       assert.match(String(outcome), expected);
       assert.ok(mib < MOST_MIB, `${mib} MiB`);
       assert.ok(ms < LIMIT_MS, `${ms} ms`);
