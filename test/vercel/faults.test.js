@@ -196,6 +196,9 @@ describe("a kill", { concurrency: 4 }, () => {
   test("when no line can be run any more, the service's own kill ends what runs the command", async (t) => {
     const opened = await open(t);
     const { end } = await begin(opened);
+    // Its name is in the first line of the answer, which has come by now.
+    await eventually("the answer has begun", () => opened.engine.requests(COMMAND)[0].sentBytes > 0);
+    await (await fetch(opened.emulator.apiUrl)).text();
     opened.engine.fault(COMMAND, { instead: refusal(400, "bad_request", "no more processes") }, { times: 2 });
     const { command } = await end();
     assert.deepEqual(sent(opened.engine, KILL), [{ signal: 9 }]);
