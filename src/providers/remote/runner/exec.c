@@ -26,6 +26,7 @@ enum {
   MAX_NAME = 200,       /* in a message */
   FIRST_FETCH_MS = 200, /* a quick command needs none */
   FETCH_PAUSE_MS = 40,
+  MOST_WAITS = 7,    /* for a command that has begun, each twice as long: 5 s in all */
   WIRE_GRACE_S = 15, /* how much longer than the command's the wire's limit is */
   MANY_LEFT =
       SBX_RUNNER_LEFT / 2, /* of the list of folders, which then go without a next command */
@@ -315,7 +316,7 @@ static void on_asked(sbx_runner_op *op, sbx_runner_report *report, sbx_err *err)
   } else if (err->code == SBX_OK && report->end == SBX_RUNNER_GOING) {
     sbx_steps_wait(&op->steps, FETCH_PAUSE_MS, ask_for_end);
   } else if (err->code == SBX_OK && report->end == SBX_RUNNER_ABSENT && exec->begun &&
-             exec->waits < sbx__runner_beside.most) {
+             exec->waits < MOST_WAITS) {
     sbx_steps_wait(&op->steps, (uint64_t)FETCH_PAUSE_MS << exec->waits++, ask_for_end);
   } else if (err->code == SBX_OK || !sbx__runner_again(op, err, ask_for_end)) {
     /* It has not begun, or there is nobody to ask: whether the sandbox is gone is for others. */
