@@ -25,14 +25,15 @@ function marked(token) {
 
 /**
  * @param {any} shell
- * @param {{ limit?: string, dir?: string, how?: string, join?: string, stdin?: string, file?: string, env?: any, input?: string | Buffer }} how
+ * @param {{ limit?: string, dir?: string, how?: string, join?: string, stdin?: string, file?: string, env?: any, input?: string | Buffer,
+ *   detached?: boolean }} how
  * @param {string[]} words
  */
-async function bound(shell, { limit = "", dir = "", how = "", join = "", stdin = "", file = "", env, input }, words) {
+async function bound(shell, { limit = "", dir = "", how = "", join = "", stdin = "", file = "", env, input, detached = false }, words) {
   const token = newTag();
   const { stdout, stderr } = await runText(
     shell, /^(python|node)$/.test(words[0]) ? programs.bound_code : programs.bound_shell, ["sh", limit, dir, how, join, stdin, file, "", ...words],
-    { env: { PATH: process.env.PATH, HOME: "/", ...env, CLOUDSANDBOX_CALL: token }, input },
+    { env: { PATH: process.env.PATH, HOME: "/", ...env, CLOUDSANDBOX_CALL: token }, input, detached },
   );
   const line = new RegExp(`\u001e${token} (\\d+)(?: (\\d+))?\n$`);
   const [, code, number] = line.exec(stdout.toString()) ?? [];
@@ -107,6 +108,12 @@ everyShell("the outputs are kept open for the background, as long as there is on
   assert.equal(kept.stdout, "on\n");
   assert.ok(performance.now() - begin > 1000);
   await eventually("its end", () => marked(kept.token).length === 0);
+});
+
+everyShell("the outputs are not kept open for the program itself, which an engine makes the leader of its group", async (t, shell) => {
+  const { token, code } = await bound(shell, { how: "k", limit: "60.000", detached: true }, ["shell", "sh", "exit 3"]);
+  assert.equal(code, 3);
+  await eventually("its end", () => marked(token).length === 0);
 });
 
 everyShell("a command that was killed: how often memory was wanting is told, and is nothing here", async (t, shell) => {

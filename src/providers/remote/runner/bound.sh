@@ -54,6 +54,7 @@ ended() {
     _cs_late=99$((7 - ($? > 0)))
   elif [ "$_cs_timer" ]; then
     kill "$_cs_timer"
+    wait "$_cs_timer"
   fi
 }
 over() {
@@ -76,7 +77,8 @@ over() {
   case $_cs_how in *k*) linger ;; esac
 }
 linger() {
-  while tree_lives "CLOUDSANDBOX_CALL=$CLOUDSANDBOX_CALL" "$$:"; do sleep 1; done
+  # This shell is marked too, and may lead the group that everything is in.
+  while tree_lives "CLOUDSANDBOX_CALL=$CLOUDSANDBOX_CALL" "$$:" $$; do sleep 1; done
 }
 enter() {
   case $_cs_dir in

@@ -1,7 +1,7 @@
 # shellcheck shell=sh
-# tree_lives MARK ROOT: whether something of a command is seen to live. It is asked after every command, so it
-# looks at what costs little: its process group, and the environments of processes with higher numbers than
-# its first one. What hides from that is ended with the command nevertheless, where that is asked for.
+# tree_lives MARK ROOT SPARE: whether something of a command is seen to live, apart from the process SPARE. It is asked
+# after every command, so it looks at what costs little: its process group, and the environments of processes with
+# higher numbers than its first one. What hides from that is ended with the command nevertheless, where that is asked for.
 tree_lives() {
   [ "${2%%:*}" ] || return 1
   _cs_v=''
@@ -11,7 +11,7 @@ tree_lives() {
   # shellcheck disable=SC2086
   if [ "$_cs_v" ] && grep -qszF "$1" $_cs_v; then return 0; fi
   kill -s 0 -- "-${2%%:*}" || return 1
-  _cs_mark=$1 _cs_root=$2 _cs_spare='' _cs_stop='' _cs_seen=' '
+  _cs_mark=$1 _cs_root=$2 _cs_spare=" $3 " _cs_stop='' _cs_seen=' '
   find_root
   pass 0
   [ $_cs_new ]
