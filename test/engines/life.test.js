@@ -54,6 +54,16 @@ for (const engine of engines) {
       await eventually("descriptors are given back", () => openDescriptors() <= descriptors + KEPT_CONNECTIONS);
     });
 
+    test("commands leave no process behind in their container", { timeout: 4 * HANG_MS }, async (t) => {
+      const sandbox = open(t, engine).make();
+      for (let at = 0; at < 20; at += 5) {
+        await Promise.all(Array.from({ length: 5 }, () => sandbox.shell("exit 3", { timeoutSeconds: 120 })));
+      }
+      // Each process is a folder: the first one with its sleep, and this command's own.
+      const count = async () => Number((await sandbox.shell("set -- /proc/[0-9]*; echo $#", { timeoutSeconds: 120 })).output);
+      await eventually("their ends", async () => (await count()) < 10);
+    });
+
     test("a client that was killed: its containers are found stale and removed, and only they", { timeout: 4 * HANG_MS }, async (t) => {
       const { options, make, left } = open(t, engine);
       const mine = make();
