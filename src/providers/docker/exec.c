@@ -201,7 +201,9 @@ static void take_exit(exec_op *x, const sbx__docker_end *end) {
     x->status->signal_number = end->exit_code - 128;
   }
   x->status->exit_code = end->exit_code;
-  x->status->output_lost = true; /* what came is not all, as far as can be known */
+  /* What came is not all, as far as can be known; but a stream that ends by our kill has brought
+   * it. */
+  x->status->output_lost = !x->killed;
   finish_ended(x, false);
 }
 
