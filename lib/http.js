@@ -106,7 +106,7 @@ function checkHosts(value, name) {
   return checkItems(value, name, "an array of host names", (item, index) => {
     const host = checkString(item, `${name}[${index}]`).toLowerCase();
     if (HOST.test(host) && host.length <= 255) return host;
-    throw invalid(`\`${name}[${index}]\` must be a host name such as "pypi.org" or "*.pypi.org", without scheme, port or path`);
+    throw invalid(`\`${name}[${index}]\` must be a host name such as "files.example.org" or "*.files.example.org", without scheme, port or path`);
   });
 }
 

@@ -199,10 +199,10 @@ function checkNetwork(value) {
 /** @param {unknown} value @param {string} name */
 function hostsOf(value, name) {
   if (value === undefined) return undefined;
-  const hosts = checkItems(value, name, 'an array of hosts, such as ["pypi.org", "*.example.com", "192.0.2.0/24"]', (item, index) => {
+  const hosts = checkItems(value, name, 'an array of hosts, such as ["files.example.org", "*.example.com", "192.0.2.0/24"]', (item, index) => {
     const host = checkString(item, `${name}[${index}]`);
     if (hostKind(host)) return host;
-    throw invalid(`\`${name}[${index}]\` must be a name, an address or a range of addresses, without scheme, port or path, as in "pypi.org", "*.example.com" or "192.0.2.0/24"`);
+    throw invalid(`\`${name}[${index}]\` must be a name, an address or a range of addresses, without scheme, port or path, as in "files.example.org", "*.example.com" or "192.0.2.0/24"`);
   });
   return hosts.length > 0 ? Object.freeze(hosts) : undefined;
 }

@@ -61,14 +61,14 @@ describe("options", () => {
     const start = (manifest) => make({ manifest, verifyNetwork: manifest.network?.default === "allow" ? undefined : false }).start();
     await start({ image: "python:3.12-slim", resources: { cpus: 2, memoryMb: 4096, diskMb: 3072 }, env: { A: "1" }, network: {} });
     await start({ network: { allowedHosts: ["192.0.2.7", "198.51.100.0/24"] } });
-    await start({ network: { allowedHosts: ["*.example.com", "pypi.org"] } });
+    await start({ network: { allowedHosts: ["*.example.com", "files.example.org"] } });
     await start({ network: { default: "allow" } });
     const [first, ...others] = sent(engine, CREATE);
     const { buildInfo, cpu, memory, disk, env, networkBlockAll } = first;
     assert.deepEqual([buildInfo.dockerfileContent, cpu, memory, disk, env.A, networkBlockAll], ["FROM python:3.12-slim\n", 2, 4, 3, "1", true]);
     assert.deepEqual(
       others.map(({ networkBlockAll: all, networkAllowList, domainAllowList }) => [all, networkAllowList, domainAllowList]),
-      [[undefined, "192.0.2.7/32,198.51.100.0/24", undefined], [undefined, undefined, "*.example.com,pypi.org"], [false, undefined, undefined]],
+      [[undefined, "192.0.2.7/32,198.51.100.0/24", undefined], [undefined, undefined, "*.example.com,files.example.org"], [false, undefined, undefined]],
     );
   });
 

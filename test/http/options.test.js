@@ -82,8 +82,8 @@ describe("options", () => {
       [{ env: { A: 1 } }, "A"],
       [{ network: "none" }, "network"],
       [{ network: true }, "network"],
-      [{ allowedHosts: "pypi.org" }, "allowedHosts"],
-      [{ allowedHosts: ["https://pypi.org"] }, "allowedHosts\\[0\\]"],
+      [{ allowedHosts: "files.example.org" }, "allowedHosts"],
+      [{ allowedHosts: ["https://files.example.org"] }, "allowedHosts\\[0\\]"],
       [{ deniedHosts: ["a", "b:80"] }, "deniedHosts\\[1\\]"],
       [{ cpu: 0 }, "cpu"],
       [{ cpu: "2 cores" }, "cpu"],
@@ -135,7 +135,7 @@ describe("options", () => {
     await make().start();
     await make({
       image: "python:3.12-slim", workingDir: "/srv/work/", env: { LANG: "C.UTF-8", EMPTY: "" }, network: "allow",
-      allowedHosts: ["PyPI.org", "*.example.com"], deniedHosts: ["a.b"], cpu: 1.5, memory: "512M", gpu: true,
+      allowedHosts: ["Files.Example.org", "*.example.com"], deniedHosts: ["a.b"], cpu: 1.5, memory: "512M", gpu: true,
     }).start();
     await make({ cpu: "2", memory: 1 << 30 }).start();
     const [bare, full, numbers] = engine.requests(CREATE).map(({ body }) => body);
@@ -149,7 +149,7 @@ describe("options", () => {
       image: "python:3.12-slim",
       working_dir: "/srv/work",
       environment: { LANG: "C.UTF-8", EMPTY: "" },
-      network: { default: "allow", allowed_hosts: ["pypi.org", "*.example.com"], denied_hosts: ["a.b"] },
+      network: { default: "allow", allowed_hosts: ["files.example.org", "*.example.com"], denied_hosts: ["a.b"] },
       resources: { cpu: "1.5", memory: "512m", gpu: true },
     });
     assert.deepEqual(JSON.parse(numbers).manifest.resources, { cpu: "2", memory: "1073741824", gpu: false });

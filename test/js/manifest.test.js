@@ -20,7 +20,7 @@ describe("the words", () => {
       [{ workingDir: "work" }, /`manifest\.workingDir` must be an absolute path/],
       [{ network: "off" }, /^manifest\.network: the options must be an object/],
       [{ network: { default: "none" } }, /`manifest\.network\.default`.*"deny", "allow"/],
-      [{ network: { allowedHosts: "pypi.org" } }, /`manifest\.network\.allowedHosts` must be an array of hosts/],
+      [{ network: { allowedHosts: "files.example.org" } }, /`manifest\.network\.allowedHosts` must be an array of hosts/],
       [{ network: { default: "allow", allowedHosts: ["a.b"] } }, /exceptions of default: "deny"/],
       [{ network: { deniedHosts: ["a.b"] } }, /exceptions of default: "allow", which has to be said/],
       [{ env: { "A-B": "canary" } }, /`manifest\.env`/],
@@ -43,11 +43,11 @@ describe("the words", () => {
   });
 
   test("hosts: names, addresses, ranges", () => {
-    for (const host of ["pypi.org", "*.example.com", "localhost", "A-b.example", "xn--bcher-kva.example"]) assert.equal(hostKind(host), "name", host);
+    for (const host of ["files.example.org", "*.example.com", "localhost", "A-b.example", "xn--bcher-kva.example"]) assert.equal(hostKind(host), "name", host);
     for (const host of ["1.1.1.1", "10.0.0.0/8", "0.0.0.0/0"]) assert.equal(hostKind(host), "ipv4", host);
     for (const host of ["::1", "2001:db8::/32"]) assert.equal(hostKind(host), "ipv6", host);
     for (const host of [
-      "", "https://pypi.org", "pypi.org/simple", "pypi.org:443", "*", "a*.example.com", "256.1.1.1", "1.1.1", "10.0.0.0/33", "01.1.1.1", "::1/129",
+      "", "https://files.example.org", "files.example.org/simple", "files.example.org:443", "*", "a*.example.com", "256.1.1.1", "1.1.1", "10.0.0.0/33", "01.1.1.1", "::1/129",
       ":::", "a..b", "-a.example", "a b", "user@host", "x".repeat(300), "1.2.3.4\n", "a.b,c.d", "example.com.",
     ]) {
       assert.equal(hostKind(host), undefined, host);

@@ -17,7 +17,7 @@ export const names: string[] = listSandboxProviders();
 const manifest: SandboxManifest = {
   image: "python:3.12-slim",
   workingDir: "/work",
-  network: { default: "deny", allowedHosts: ["pypi.org"] },
+  network: { default: "deny", allowedHosts: ["files.example.org"] },
   env: { MODE: "test" },
   resources: { cpus: 0.5, memoryMb: 512, diskMb: 1024, gpu: "H100", timeoutSeconds: 60 },
   mounts: [{ source: "/srv/data", target: "/data", readOnly: true }],
