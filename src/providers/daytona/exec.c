@@ -146,14 +146,8 @@ static sbx_runner *runner_of(sbx_session *session) {
 
 sbx_op *sbx__daytona_exec(sbx_session *session, const sbx_exec_spec *spec, sbx_output *out,
                           sbx_exec_status *status, sbx_op_done done, void *arg) {
-  sbx_buf dir;
-  sbx_buf_init(&dir, SIZE_MAX);
-  sbx_op *op = NULL;
-  if (sbx__daytona_absolute(&dir, session, spec->cwd) == SBX_OK)
-    op = sbx_runner_exec(runner_of(session), session, spec, sbx_buf_slice(&dir), out, status, done,
-                         arg);
-  sbx_buf_deinit(&dir);
-  return op;
+  return sbx_runner_exec_in(runner_of(session), session, spec, sbx__daytona_absolute, out, status,
+                            done, arg);
 }
 
 sbx_op *sbx__daytona_kill(sbx_session *session, sbx_op *exec, sbx_op_done done, void *arg) {

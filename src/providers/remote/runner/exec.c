@@ -487,6 +487,19 @@ sbx_op *sbx_runner_exec(sbx_runner *runner, sbx_session *session, const sbx_exec
   return &exec->op.steps.op;
 }
 
+sbx_op *sbx_runner_exec_in(sbx_runner *runner, sbx_session *session, const sbx_exec_spec *spec,
+                           int (*absolute)(sbx_buf *out, const sbx_session *session,
+                                           sbx_slice path),
+                           sbx_output *out, sbx_exec_status *status, sbx_op_done done, void *arg) {
+  sbx_op *op = NULL;
+  sbx_buf dir;
+  sbx_buf_init(&dir, SIZE_MAX);
+  if (absolute(&dir, session, spec->cwd) == SBX_OK)
+    op = sbx_runner_exec(runner, session, spec, sbx_buf_slice(&dir), out, status, done, arg);
+  sbx_buf_deinit(&dir);
+  return op;
+}
+
 /* ---- kill ----------------------------------------------------------------------------------- */
 
 static void on_killed(sbx_runner_op *op, sbx_runner_report *report, sbx_err *err) {

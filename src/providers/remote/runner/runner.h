@@ -105,6 +105,11 @@ void sbx_runner_uploaded(sbx_runner_op *op, sbx_err *err);
 sbx_op *sbx_runner_exec(sbx_runner *runner, sbx_session *session, const sbx_exec_spec *spec,
                         sbx_slice dir, sbx_output *out, sbx_exec_status *status, sbx_op_done done,
                         void *arg);
+/* The same in spec->cwd, which `absolute` appends to `out` as the sandbox calls it. */
+sbx_op *sbx_runner_exec_in(sbx_runner *runner, sbx_session *session, const sbx_exec_spec *spec,
+                           int (*absolute)(sbx_buf *out, const sbx_session *session,
+                                           sbx_slice path),
+                           sbx_output *out, sbx_exec_status *status, sbx_op_done done, void *arg);
 /* Success: nothing of the command was left. */
 sbx_op *sbx_runner_kill(sbx_runner *runner, sbx_session *session, sbx_op *exec, sbx_op_done done,
                         void *arg);
