@@ -3,6 +3,7 @@
 // Invariant: a snapshot that cannot hold all of a workspace is refused; nothing is left out of it in silence.
 import { PathSecurityError, SandboxError } from "./errors.js";
 import { invalid } from "./options.js";
+import { ignoring } from "./workspaces/ignore.js";
 
 /** @import { NativeSandbox } from "./sandbox.js" */
 /** @import { WorkspaceFile } from "../types/index.js" */
@@ -18,7 +19,7 @@ const CONTROL = /[\0-\x1f\x7f]/;
  * The files of a sandbox, in the order of their names.
  *
  * @param {() => NativeSandbox} open the sandbox; throws when it has been closed meanwhile
- * @param {string[]} exclude names and paths that are left out
+ * @param {string[]} exclude patterns of what is left out, as in a .gitignore file
  * @param {AbortSignal} [signal]
  * @returns {Promise<WorkspaceFile[]>}
  */
@@ -47,8 +48,9 @@ async function listed(open, exclude, signal) {
     .catch((error) => {
       throw error.code === "ERR_SANDBOX_TOO_LARGE" ? snapshotTooLarge() : error;
     });
-  const isExcluded = excluder(exclude);
-  const entries = all.filter((entry) => !isExcluded(entry.path));
+  // Here a path may begin as one does for a shell.
+  const leftOutBy = ignoring(exclude.map((pattern) => pattern.replace(/^\.\//, "/")));
+  const entries = all.filter((entry) => leftOutBy(entry.path) === undefined);
   const total = entries.reduce((sum, entry) => sum + entry.size, 0);
   if (entries.length > SNAPSHOT_FILES || total > SNAPSHOT_BYTES) throw snapshotTooLarge(entries);
   return entries.sort((a, b) => (a.path < b.path ? -1 : 1));
@@ -74,30 +76,6 @@ async function contentsOf(open, file, left, signal) {
   }
   const why = file.includes("\uFFFD") ? "is not UTF-8" : "has control characters";
   throw invalid(`snapshot: the name of ${JSON.stringify(file)} ${why}; rename or remove the file`);
-}
-
-/**
- * Whether a path is left out: one of its names is, or it lies below a path that is. `*` stands for any
- * characters of one name.
- *
- * @param {string[]} patterns
- */
-function excluder(patterns) {
-  const plain = patterns.map((pattern) => pattern.replace(/^\.\//, "").replace(/\/+$/, ""));
-  const [paths, names] = [plain.filter((it) => it.includes("/")), plain.filter((it) => !it.includes("/"))];
-  const matchers = [
-    ...(names.length > 0 ? [new RegExp(`(?:^|/)(?:${names.map(asExpression).join("|")})(?:/|$)`)] : []),
-    ...(paths.length > 0 ? [new RegExp(`^(?:${paths.map(asExpression).join("|")})(?:/|$)`)] : []),
-  ];
-  return (/** @type {string} */ file) => matchers.some((matcher) => matcher.test(file));
-}
-
-/** @param {string} pattern */
-function asExpression(pattern) {
-  return pattern
-    .split("*")
-    .map((part) => part.replace(/[\\^$.|?+()[\]{}]/g, "\\$&"))
-    .join("[^/]*");
 }
 
 /**

@@ -1307,8 +1307,8 @@ export type SandboxAgentConfig = LocalAgentConfig | DockerAgentConfig | RemoteAg
 
 export interface SandboxSnapshotOptions extends SandboxCallOptions {
   /**
-   * What is left out: a name of files or folders wherever they are ("node_modules", "*.pyc"), or a path from the
-   * workspace on ("build/out"). `*` stands for any characters of one name.
+   * What is left out, in the syntax of a .gitignore file: a name of files or folders wherever they are ("node_modules",
+   * "*.pyc"), or a path from the workspace on ("build/out"); the last pattern that fits decides ("!keep.pyc").
    */
   exclude?: string[] | undefined;
 }

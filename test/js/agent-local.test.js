@@ -423,6 +423,9 @@ describe("what package managers leave", { concurrency: 2 }, () => {
       [["a/node_modules"], ["b/kept", "b/x.pyc", "b/y.pyc"]],
       [["./a/", "y*"], ["b/kept", "b/x.pyc"]],
       [["node_modules", "b/x.pyc", "k.pt", "ept"], ["b/kept", "b/y.pyc"]],
+      [["node_modules/", "*.pyc", "!y.pyc"], ["b/kept", "b/y.pyc"]],
+      [["**/node_modules", "b/[xy].pyc"], ["b/kept"]],
+      [["node_modules", "b/*/"], ["b/kept", "b/x.pyc", "b/y.pyc"]],
     ]) {
       assert.deepEqual((await agent.snapshot({ exclude })).files.map((file) => file.path), expected);
     }
