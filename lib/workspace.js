@@ -1,11 +1,10 @@
 // What SandboxAgent works in: a directory on this machine, or a sandbox that the user gave. Both are
 // seeded from the manifest before the first call, and again before the next call after a loss.
-//
-// Invariant: no call runs in a workspace that is not seeded; who waits for seeding shares one attempt.
-import { SandboxError, detailsOf, lazily, pathTraversal, reword } from "./errors.js";
+import { SandboxError, lazily, pathTraversal } from "./errors.js";
 import { LocalSandbox } from "./local.js";
 import { checkNames, checkSignal, checkString, checkWord, reading } from "./options.js";
-import { EXEC_OPTIONS, checksNetwork, execWithin, isRecorded, record, signalIn, unlessAborted, watch } from "./sandbox.js";
+import { EXEC_OPTIONS, checksNetwork, execWithin, signalIn, watch } from "./sandbox.js";
+import { Seeded } from "./seeded.js";
 
 const { constants } = process.getBuiltinModule("node:buffer");
 const { lstat, realpath, rm } = process.getBuiltinModule("node:fs").promises;
@@ -37,86 +36,26 @@ const EXEC_ONLY = {
 const clones = lazily("clone.js", () => import("./clone.js"));
 const snapshots = lazily("snapshot.js", () => import("./snapshot.js"));
 
-/** What the core says of the call after a loss; and what is so where a workspace is set up again first. */
-const EMPTY_SANDBOX = "the next call starts a new, empty sandbox";
-const SEEDED_SANDBOX = "the next call starts a new one and sets up the workspace in it as at its start";
-
-class Workspace {
-  /** @type {Promise<void> | undefined} */
-  #seeding;
-
+class ManifestWorkspace extends Seeded {
   /** @param {Manifest} manifest */
   constructor(manifest) {
+    super();
     this.manifest = manifest;
-  }
-
-  /** @returns {Promise<void>} */
-  async seed() {}
-
-  /**
-   * What it works in, once it is seeded.
-   *
-   * @returns {CloudSandbox | undefined}
-   */
-  get sandbox() {
-    return undefined;
   }
 
   /** Ends what can be ended at once: close() comes next. */
   stop() {}
 
-  /** Resolves when the manifest's contents are in place. */
-  seeded() {
-    if (!this.#seeding) {
-      const seeding = this.#seed();
-      this.#seeding = seeding;
-      seeding.catch(() => this.#forget(seeding));
-    }
-    return this.#seeding;
-  }
-
-  /**
-   * Runs a call in the seeded workspace. When the call finds that the sandbox is lost, the next one
-   * seeds again; a loss that is reported late, by a call to an earlier sandbox, changes nothing.
-   *
-   * @template T
-   * @param {AbortSignal | undefined} signal
-   * @param {() => Promise<T>} call
-   * @returns {Promise<T>}
-   */
-  async use(signal, call) {
-    if (checkSignal(signal)?.aborted) throw signal?.reason;
-    const seeding = this.seeded();
-    await unlessAborted(seeding, signal);
-    try {
-      return await call();
-    } catch (error) {
-      if (detailsOf(error)?.code === "ERR_SANDBOX_LOST") {
-        this.#forget(seeding);
-        if (error instanceof SandboxError) reword(error, EMPTY_SANDBOX, SEEDED_SANDBOX);
-      }
-      throw error;
-    }
-  }
-
-  async #seed() {
-    const began = performance.now();
-    await this.seed();
-    if (!this.sandbox || !isRecorded()) return;
+  /** @override */
+  get seededWith() {
     const { files, gitClones } = this.manifest;
     const bytes = files.reduce((sum, { contents, encoding }) => sum + Buffer.byteLength(contents, encoding), 0);
-    const durationMs = Math.round(performance.now() - began);
-    await record("seeded", this.sandbox, { files: files.length, bytes, clones: gitClones.length || undefined, durationMs });
-  }
-
-  /** @param {Promise<void>} seeding */
-  #forget(seeding) {
-    if (this.#seeding === seeding) this.#seeding = undefined;
+    return { files: files.length, bytes, clones: gitClones.length || undefined };
   }
 }
 
 /** A directory of its own on this machine. */
-export class LocalWorkspace extends Workspace {
+export class LocalWorkspace extends ManifestWorkspace {
   #options;
   /** @type {LocalSandbox | undefined} */
   #sandbox;
@@ -296,7 +235,7 @@ export class LocalWorkspace extends Workspace {
 const users = new WeakMap();
 
 /** A sandbox that the user gave; paths, options and errors pass through. */
-export class RemoteWorkspace extends Workspace {
+export class RemoteWorkspace extends ManifestWorkspace {
   #remote;
 
   /** @param {CloudSandbox} remote @param {Manifest} manifest */
