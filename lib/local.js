@@ -65,7 +65,7 @@ function ownOptions({ workspace, tempDir, env = {}, inheritEnv = [], killGraceSe
     killGraceMs: Math.round(checkNumber(killGraceSeconds, "killGraceSeconds", 0, 3) * 1000),
     ...(workspace !== undefined && { workspace: checkAbsolute(workspace, "workspace") }),
     ...(tempDir !== undefined && { tempDir: checkAbsolute(tempDir, "tempDir") }),
-    ...variables(checkEnvNames(inheritEnv, "inheritEnv"), checkEnvObject(env)),
+    ...variables(inheritEnv === true ? allNames() : checkEnvNames(inheritEnv, "inheritEnv"), checkEnvObject(env)),
   };
 }
 
@@ -83,6 +83,23 @@ function nodeProgram(nodePath) {
   if (versions.electron) return { nodePath: "/usr/bin/env", nodeArgs: ["ELECTRON_RUN_AS_NODE=1", execPath, ...nodeArgs] };
   const isApp = "nw" in versions || "pkg" in process || process.getBuiltinModule("node:sea")?.isSea();
   return { nodePath: isApp ? "node" : execPath, nodeArgs };
+}
+
+/** What a sandbox has of its own, and a shell sets by itself. */
+const NOT_INHERITED = new Set(["HOME", "PWD", "OLDPWD", "SHLVL", "_"]);
+let warnedOfEnv = false;
+
+/** The names of all variables of this thread that can be passed on; says once what that means. */
+function allNames() {
+  if (!warnedOfEnv) {
+    warnedOfEnv = true;
+    process.emitWarning(
+      "LocalSandbox with inheritEnv: true hands all variables of this process to its commands, keys and tokens among them; " +
+        "leaving files such as .env out of a workspace does not help against that. Name the variables that are needed instead.",
+      { type: "SecurityWarning", code: "CLOUDSANDBOX_INHERITS_ENV" },
+    );
+  }
+  return checkEnvNames(Object.keys(process.env).filter((name) => !NOT_INHERITED.has(name) && name !== ""), "inheritEnv");
 }
 
 /**

@@ -66,6 +66,11 @@ export class Seeded {
     }
   }
 
+  /** The sandbox is known to be lost: the next call seeds again. */
+  seedAgain() {
+    this.#seeding = undefined;
+  }
+
   async #seed() {
     const began = performance.now();
     await this.seed();

@@ -216,6 +216,8 @@ const READ_FILE = {
 const OPTIONAL = ["language", "timeoutSeconds", "encoding"];
 
 /**
+ * A tool over a sandbox: its failures are explained to the model, and records name it.
+ *
  * @param {string} name
  * @param {ToolEffect} effect
  * @param {Record<string, object>} properties
@@ -223,7 +225,7 @@ const OPTIONAL = ["language", "timeoutSeconds", "encoding"];
  * @param {(args: any, signal: AbortSignal | undefined) => Promise<string>} body
  * @returns {SandboxTool}
  */
-function sandboxTool(name, effect, properties, description, body) {
+export function sandboxTool(name, effect, properties, description, body) {
   const required = Object.keys(properties).filter((key) => !OPTIONAL.includes(key));
   const json = { type: "object", properties, required, additionalProperties: false };
   const schema = objectSchema(json, { where: name, tool: name, prepare: { timeoutSeconds: tolerantTimeout } });

@@ -462,8 +462,11 @@ export interface LocalSandboxOptions extends SandboxPolicyOptions {
   tempDir?: string | undefined;
   /** Variables for every command. */
   env?: Record<string, string> | undefined;
-  /** Names of this process's variables to pass on; besides PATH, LANG and TZ; HOME is the workspace. */
-  inheritEnv?: readonly string[] | undefined;
+  /**
+   * Names of this process's variables to pass on; besides PATH, LANG and TZ; HOME is the workspace. `true`: all of
+   * them, keys and tokens among them; the process is warned once.
+   */
+  inheritEnv?: readonly string[] | true | undefined;
   /** More than 0, at most 3600; default 30. */
   defaultTimeoutSeconds?: number | undefined;
   /** Kept of each command's output: 1 to 16777216, default 1048576. */

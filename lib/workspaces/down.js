@@ -10,7 +10,7 @@ const path = process.getBuiltinModule("node:path");
 
 /** @import { Skip } from "./folder.js" */
 /** @import { Seen } from "./place.js" */
-/** @import { Known, Limits, Way } from "./up.js" */
+/** @import { Known, Way } from "./up.js" */
 /** @import { WorkspaceTransfer } from "../../types/workspace.js" */
 
 /**
@@ -52,7 +52,7 @@ async function bring(way, refusal) {
   for (const entry of named) {
     const state = seen.get(entry.path);
     const last = known.get(entry.path);
-    const here = state?.hash !== undefined && last?.hash === state.hash ? last.hash : await hashHere(root, entry.path);
+    const here = last !== undefined && last.hash === state?.hash ? last.hash : await hashHere(root, entry.path);
     if (state?.hash !== undefined && state.hash === here && isSameProgram(last, state)) result.unchanged += 1;
     else changed.push({ ...entry, here });
   }

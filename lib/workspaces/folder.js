@@ -46,8 +46,8 @@ export async function realFolder(folder, name) {
 export async function contentsOf(root, leftOutBy, signal) {
   /** @type {Found} */
   const found = { folders: [], files: [], links: [], skipped: [] };
-  /** @param {string} path @param {string} reason */
-  const skip = (path, reason) => found.skipped.push({ path, reason });
+  /** @param {string} file @param {string} reason */
+  const skip = (file, reason) => found.skipped.push({ path: file, reason });
 
   /** @param {string} inner path of a folder in it, "" for itself */
   const walk = async (inner) => {

@@ -21,7 +21,7 @@ const ARCHIVE_BYTES = 8 * 1024 * 1024;
  * @property {Map<string, Known>} known what both sides had when they were last alike; what has been deleted since then stays in it, so
  *   that it does not come back
  * @property {AbortSignal | undefined} [signal]
- * @property {(progress: WorkspaceProgress) => void} [onProgress]
+ * @property {((progress: WorkspaceProgress) => void) | undefined} [onProgress]
  * @property {Limits} [limits]
  *
  * @typedef {{ hash: string, isProgram: boolean, size: number, mtimeMs: number }} Known

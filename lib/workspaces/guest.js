@@ -1,0 +1,228 @@
+// A guest of a workspace: the port over what all its guests share, with what this one may do.
+//
+// Invariant: what a guest may not do is refused before anything is started or sent.
+import { SandboxError } from "../errors.js";
+import { asyncDispose, checkSignal, inspectKey, shownAs } from "../options.js";
+import { forTools, signalIn, watch } from "../sandbox.js";
+import { SandboxToolkit } from "../toolkit.js";
+import { sandboxTool } from "../tools.js";
+import { listed } from "./place.js";
+
+/** @import { FileEncoding, ToolDef } from "../../types/index.js" */
+/** @import { Port } from "./place.js" */
+/** @import { Shared } from "./shared.js" */
+
+/** How long detach() waits for calls that a sandbox of another's making does not end. */
+const DETACH_MS = 10_000;
+/** Files that the tool of a guest who cannot run `ls` tells of. */
+const MOST_TOLD = 500;
+const LIST_FILES = {
+  path: { type: "string", description: 'Folder to list, with all that is below it; "." for all files.' },
+};
+
+export class Guest {
+  /** @type {Shared} */
+  #shared;
+  #mode;
+  #isDetached = false;
+  /** @type {Map<AbortController, Promise<unknown>>} */
+  #running = new Map();
+  /** @type {() => void} */
+  #left;
+
+  /** @param {Shared} shared @param {"read-only" | "read-write"} mode @param {() => void} left called when it is detached */
+  constructor(shared, mode, left) {
+    this.#shared = shared;
+    this.#mode = mode;
+    this.#left = left;
+  }
+
+  get mode() {
+    return this.#mode;
+  }
+
+  get workspaceId() {
+    return this.#shared.workspaceId;
+  }
+
+  get providerId() {
+    return this.#port.providerId;
+  }
+
+  get sandboxId() {
+    return this.#port.sandboxId ?? null;
+  }
+
+  get capabilities() {
+    return this.#port.capabilities;
+  }
+
+  get networkIsolation() {
+    return this.#port.networkIsolation;
+  }
+
+  get [forTools]() {
+    return /** @type {any} */ (this.#port)[forTools];
+  }
+
+  /** @param {any} [options] */
+  async start(options) {
+    return this.#call("start", options, async () => {});
+  }
+
+  /** @param {string} code @param {any} [options] */
+  async run(code, options) {
+    return this.#call("run", options, (signal) => this.#port.run(code, { ...options, signal }));
+  }
+
+  /** @param {string} command @param {any} [options] */
+  async shell(command, options) {
+    return this.#call("shell", options, (signal) => this.#port.shell(command, { ...options, signal }));
+  }
+
+  /** @param {any} spec */
+  async exec(spec) {
+    const isSpec = typeof spec === "object" && spec !== null;
+    return this.#call("exec", isSpec ? spec : undefined, (signal) => {
+      return this.#has("exec")(isSpec ? { ...spec, signal } : spec);
+    });
+  }
+
+  /** @param {string} path @param {any} contents @param {FileEncoding} [encoding] @param {any} [options] */
+  async writeFile(path, contents, encoding, options) {
+    return this.#call("writeFile", options, (signal) => this.#port.writeFile(path, contents, encoding, { ...options, signal }));
+  }
+
+  /** @param {string} path @param {FileEncoding} [encoding] @param {any} [options] */
+  async readFile(path, encoding, options) {
+    return this.#call("readFile", options, (signal) => this.#port.readFile(path, encoding, { ...options, signal }));
+  }
+
+  /** @param {string} path @param {any} [options] */
+  async readBytes(path, options) {
+    return this.#call("readBytes", options, (signal) => this.#has("readBytes")(path, { ...options, signal }));
+  }
+
+  /** @param {any} [options] */
+  async listFiles(options) {
+    return this.#call("listFiles", options, (signal) => this.#has("listFiles")({ ...options, signal }));
+  }
+
+  /**
+   * Ends this guest's calls and refuses further ones; what it has made stays, and the other guests are not disturbed.
+   *
+   * @returns {Promise<void>}
+   */
+  async detach() {
+    this.#isDetached = true;
+    this.#left();
+    for (const controller of this.#running.keys()) controller.abort(this.#detached());
+    /** @type {NodeJS.Timeout | undefined} */
+    let timer;
+    const late = new Promise((resolve) => {
+      timer = setTimeout(resolve, DETACH_MS);
+    });
+    await Promise.race([Promise.allSettled(this.#running.values()), late]);
+    clearTimeout(timer);
+  }
+
+  /** The port's word for it: the sandbox is the workspace's, and stays. */
+  close() {
+    return this.detach();
+  }
+
+  [asyncDispose]() {
+    return this.detach();
+  }
+
+  /**
+   * Tools for an agent: the four of every sandbox; for a read-only guest those that read, and one that lists.
+   *
+   * @param {{ name?: string }} [options] "workspace" when left out: `sandbox_workspace_run` and so on
+   * @returns {ToolDef[]}
+   */
+  getTools(options) {
+    const toolkit = new SandboxToolkit(/** @type {any} */ (this), { name: "workspace", ...options });
+    const tools = /** @type {any[]} */ (toolkit.getTools());
+    if (this.#mode === "read-write") return tools;
+    const reading = tools.filter(({ effect }) => effect === "read");
+    const prefix = toolkit.name.replaceAll("-", "_");
+    return this.#port.listFiles ? [listTool(`${prefix}_list_files`, this), ...reading] : reading;
+  }
+
+  /** @param {number} depth @param {object} options @param {(value: unknown, options: object) => string} inspect */
+  [inspectKey](depth, options, inspect) {
+    if (!(#shared in this)) return "[Guest]";
+    const { workspaceId, providerId, mode } = this;
+    const state = this.#isDetached ? "detached" : this.#shared.state;
+    return shownAs(this, { workspaceId, providerId, mode, state }, depth, options, inspect);
+  }
+
+  /** @returns {Port} */
+  get #port() {
+    return this.#shared.sandbox;
+  }
+
+  /** @param {"exec" | "readBytes" | "listFiles"} method @returns {(...args: any[]) => Promise<any>} */
+  #has(method) {
+    const port = this.#port;
+    if (typeof port[method] === "function") return port[method].bind(port);
+    throw new SandboxError(`the sandbox of this workspace, "${port.providerId}", has no ${method}()`, { code: "ERR_SANDBOX_UNSUPPORTED" });
+  }
+
+  /**
+   * @template T
+   * @param {"start" | "run" | "shell" | "exec" | "writeFile" | "readFile" | "readBytes" | "listFiles"} method
+   * @param {any} options
+   * @param {(signal: AbortSignal) => Promise<T>} call
+   * @returns {Promise<T>}
+   */
+  async #call(method, options, call) {
+    const isCommand = method === "run" || method === "shell" || method === "exec";
+    if (this.#isDetached) throw this.#detached();
+    if (this.#mode === "read-only" && (isCommand || method === "writeFile")) throw this.#refused(method);
+    this.#shared.check();
+    const outer = checkSignal(signalIn(options));
+    if (outer?.aborted) throw outer.reason;
+    const controller = new AbortController();
+    const unwatch = outer && watch(outer, () => controller.abort(outer.reason));
+    const { signal } = controller;
+    const running = isCommand ? this.#shared.command(signal, () => call(signal)) : this.#shared.use(signal, () => call(signal));
+    this.#running.set(controller, running);
+    try {
+      const result = await running;
+      // exec() resolves for a command that was ended.
+      if (this.#isDetached && signal.aborted && /** @type {any} */ (result)?.status === "cancelled") throw signal.reason;
+      return result;
+    } finally {
+      this.#running.delete(controller);
+      unwatch?.();
+    }
+  }
+
+  #detached() {
+    return new SandboxError("this guest was detached from its workspace; attach() makes another one", { code: "ERR_SANDBOX_CLOSED" });
+  }
+
+  /** @param {string} method */
+  #refused(method) {
+    const what = method === "writeFile" ? "nothing was written" : "nothing was run";
+    return new SandboxError(`${method}(): this guest of the workspace is read-only: it can read files, and neither write nor run anything; ${what}`, {
+      code: "ERR_SANDBOX_FORBIDDEN",
+    });
+  }
+}
+
+/** @param {string} name @param {Guest} guest */
+function listTool(name, guest) {
+  const description = "List the files of the workspace, with their sizes in bytes. Returns a line for each file.";
+  return sandboxTool(name, "read", LIST_FILES, description, async ({ path }, signal) => {
+    const folder = path.replace(/^(\.?\/)+|^\.$/, "").replace(/\/+$/, "");
+    const all = await listed(/** @type {any} */ (guest), signal);
+    const files = all.filter((file) => folder === "" || file.path === folder || file.path.startsWith(`${folder}/`));
+    if (files.length === 0) return "[no files]";
+    const lines = files.slice(0, MOST_TOLD).map((file) => `${file.path} ${file.size}`);
+    if (files.length > MOST_TOLD) lines.push(`[${files.length - MOST_TOLD} more; list a folder of them]`);
+    return lines.join("\n");
+  });
+}

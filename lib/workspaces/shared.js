@@ -1,0 +1,213 @@
+// What the guests of a workspace share: its sandbox, seeded, and the files that go to and fro around their commands.
+import { SandboxError, detailsOf } from "../errors.js";
+import { Seeded } from "../seeded.js";
+import { unlessAborted } from "../sandbox.js";
+import { Clock } from "./clock.js";
+import { bringAll, bringChanges } from "./down.js";
+import { realFolder } from "./folder.js";
+import { ignoring } from "./ignore.js";
+import { sendChanges, sendFolder } from "./up.js";
+
+const { mkdir } = process.getBuiltinModule("node:fs").promises;
+
+/** @import { Port } from "./place.js" */
+/** @import { Known, Limits, Way } from "./up.js" */
+/** @import { WorkspaceProgress, WorkspaceSync, WorkspaceTransfer } from "../../types/workspace.js" */
+/**
+ * @typedef {object} Setup checked
+ * @property {string} workspaceId
+ * @property {Port} sandbox
+ * @property {number} ttlSeconds
+ * @property {number} warnSeconds
+ * @property {string | undefined} seedFrom
+ * @property {readonly string[]} patterns
+ * @property {((progress: WorkspaceProgress) => void) | undefined} onSeedProgress
+ * @property {{ folder: string, up: boolean, down: boolean, limits: Limits } | undefined} sync
+ * @property {(event: "expiring" | "expired" | "synced", detail: object) => void} tell
+ */
+
+export class Shared extends Seeded {
+  #setup;
+  #clock;
+  #hasBegun = false;
+  /** Ends seeding when the workspace ends. */
+  #life = new AbortController();
+  /** @type {"open" | "closed" | "expired"} */
+  #state = "open";
+  /** @type {Promise<void> | undefined} */
+  #closing;
+  /** @type {Map<string, Known>} */
+  #known = new Map();
+  /** Exchanges of files wait for each other. @type {Promise<unknown>} */
+  #exchange = Promise.resolve();
+  /** @type {WorkspaceTransfer | undefined} */
+  seedResult;
+  /** @type {WorkspaceSync | undefined} */
+  lastSync;
+
+  /** @param {Setup} setup */
+  constructor(setup) {
+    super();
+    this.#setup = setup;
+    const end = () => this.#expire();
+    const warn = () => setup.tell("expiring", { expiresAt: this.expiresAt, secondsLeft: Math.max(0, this.#clock.left) });
+    this.#clock = new Clock(setup.ttlSeconds, setup.warnSeconds, { warn, end });
+  }
+
+  /** @override */
+  get sandbox() {
+    return this.#setup.sandbox;
+  }
+
+  get workspaceId() {
+    return this.#setup.workspaceId;
+  }
+
+  get state() {
+    return this.#state;
+  }
+
+  /** @returns {Date | null} */
+  get expiresAt() {
+    const { left } = this.#clock;
+    return this.#hasBegun && left !== Infinity ? new Date(Date.now() + left * 1000) : null;
+  }
+
+  /** Throws when no call may begin. */
+  check() {
+    if (this.#clock.isOver || this.#state !== "open") throw this.#ended();
+  }
+
+  /** @override */
+  async seed() {
+    this.check();
+    const { sandbox, seedFrom, onSeedProgress } = this.#setup;
+    const { signal } = this.#life;
+    const root = seedFrom === undefined ? undefined : await realFolder(seedFrom, "seedFrom");
+    await this.#untilEnd(/** @type {any} */ (sandbox).start({ signal }));
+    this.#clock.begin();
+    this.#hasBegun = true;
+    const { left } = this.#clock;
+    if (sandbox.setLifetime && left !== Infinity) await sandbox.setLifetime(Math.max(1, Math.ceil(left)), { signal });
+    // What is in it is known of no sandbox that took the place of a lost one.
+    this.#known.clear();
+    if (root === undefined) return;
+    this.seedResult = await this.#untilEnd(sendFolder({ ...this.#way(root, signal), onProgress: onSeedProgress }));
+  }
+
+  /** @override */
+  get seededWith() {
+    const { files = 0, bytes = 0 } = this.seedResult ?? {};
+    return { files, bytes };
+  }
+
+  /**
+   * A command, with what has changed here brought up before it, and what it has changed brought back after it.
+   *
+   * @template T
+   * @param {AbortSignal} signal
+   * @param {() => Promise<T>} call
+   * @returns {Promise<T>}
+   */
+  command(signal, call) {
+    const { sync } = this.#setup;
+    if (!sync) return this.use(signal, call);
+    return this.use(signal, async () => {
+      /** @type {WorkspaceSync} */
+      const done = {};
+      if (sync.up) done.up = await this.#alone(async () => sendChanges(await this.#syncWay(signal)));
+      const result = await call();
+      if (sync.down) {
+        try {
+          done.down = await this.#alone(async () => bringChanges(await this.#syncWay(signal)));
+        } catch (error) {
+          // The command has run, and its result is worth more than this.
+          done.error = /** @type {Error} */ (error);
+        }
+      }
+      this.lastSync = done;
+      this.#setup.tell("synced", done);
+      if (detailsOf(done.error)?.code === "ERR_SANDBOX_LOST") this.seedAgain();
+      return result;
+    });
+  }
+
+  /**
+   * @param {string} folder
+   * @param {{ patterns: readonly string[], limits: Limits, signal: AbortSignal | undefined }} how
+   * @returns {Promise<WorkspaceTransfer>}
+   */
+  exportTo(folder, { patterns, limits, signal }) {
+    return this.use(signal, async () => {
+      await mkdir(folder, { recursive: true });
+      const root = await realFolder(folder, "folder");
+      const leftOutBy = ignoring(patterns, { ignoreCase: true });
+      return this.#alone(() => bringAll({ port: this.sandbox, root, leftOutBy, known: new Map(), limits, signal }));
+    });
+  }
+
+  /** @param {number} seconds @param {AbortSignal} [signal] */
+  async extend(seconds, signal) {
+    this.check();
+    this.#clock.extend(seconds);
+    const { sandbox } = this.#setup;
+    if (!this.#hasBegun || this.#clock.left === Infinity) return;
+    if (sandbox.setLifetime) await sandbox.setLifetime(Math.ceil(this.#clock.left), { signal });
+    else if (sandbox.extendLifetime) await sandbox.extendLifetime(Math.ceil(seconds), { signal });
+  }
+
+  get secondsLeft() {
+    return this.#clock.left;
+  }
+
+  /** @param {object} [options] of the sandbox's close() @param {"closed" | "expired"} [state] @returns {Promise<void>} */
+  close(options, state = "closed") {
+    if (this.#state === "open") this.#state = state;
+    this.#clock.stop();
+    this.#life.abort(this.#ended());
+    // A failed one may be tried again; the sandbox itself joins those that are under way.
+    this.#closing = Promise.resolve(options === undefined ? this.sandbox.close() : this.sandbox.close(options));
+    return this.#closing;
+  }
+
+  #expire() {
+    if (this.#state !== "open") return;
+    const closing = this.close({ graceSeconds: 0 }, "expired");
+    this.#setup.tell("expired", { closed: closing });
+    closing.catch(() => {});
+  }
+
+  #ended() {
+    const { workspaceId, sandbox } = this.#setup;
+    const expired = this.#state === "expired";
+    const why = expired ? `its time to live of ${this.#clock.seconds} seconds has passed; extend() makes it longer while it lasts` : "make a new Workspace";
+    return new SandboxError(`workspace ${workspaceId} is ${expired ? "at its end" : "closed"}: ${why}`, {
+      code: "ERR_SANDBOX_CLOSED",
+      provider: sandbox.providerId,
+    });
+  }
+
+  /** @param {AbortSignal} signal */
+  async #syncWay(signal) {
+    const { sync } = /** @type {{ sync: NonNullable<Setup["sync"]> }} */ (this.#setup);
+    return { ...this.#way(await realFolder(sync.folder, "sync.folder"), signal), limits: sync.limits };
+  }
+
+  /** @param {string} root @param {AbortSignal} signal @returns {Way} */
+  #way(root, signal) {
+    const leftOutBy = ignoring(this.#setup.patterns, { ignoreCase: true });
+    return { port: this.sandbox, root, leftOutBy, known: this.#known, signal };
+  }
+
+  /** @template T @param {() => Promise<T>} exchange @returns {Promise<T>} */
+  #alone(exchange) {
+    const done = this.#exchange.then(exchange, exchange);
+    this.#exchange = done.catch(() => {});
+    return done;
+  }
+
+  /** @template T @param {Promise<T>} promise */
+  #untilEnd(promise) {
+    return unlessAborted(promise, this.#life.signal);
+  }
+}
