@@ -23,6 +23,21 @@ export function bringAll(way) {
 }
 
 /**
+ * What is in the sandbox, and not from here: its image's own files in the home, say.
+ *
+ * @param {Way} way
+ * @returns {Promise<Map<string, string | undefined>>} hashes of files
+ */
+export async function ownOf({ port, leftOutBy, known, signal }) {
+  const others = (await listed(port, signal)).map((entry) => entry.path).filter((file) => {
+    return badName(file) === undefined && leftOutBy(file) === undefined && !known.has(file);
+  });
+  if (others.length === 0) return new Map();
+  const { files } = await look(port, others, signal);
+  return new Map([...files].map(([file, { hash }]) => [file, hash]));
+}
+
+/**
  * Brings what the sandbox has made or changed since both sides were last alike. What has been changed here, too, stays.
  *
  * @param {Way} way
@@ -52,6 +67,7 @@ async function bring(way, refusal) {
   for (const entry of named) {
     const state = seen.get(entry.path);
     const last = known.get(entry.path);
+    if (state?.hash !== undefined && way.before?.get(entry.path) === state.hash) continue;
     const here = last !== undefined && last.hash === state?.hash ? last.hash : await hashHere(root, entry.path);
     if (state?.hash !== undefined && state.hash === here && isSameProgram(last, state)) result.unchanged += 1;
     else changed.push({ ...entry, here });

@@ -3,7 +3,7 @@ import { SandboxError, detailsOf } from "../errors.js";
 import { Seeded } from "../seeded.js";
 import { unlessAborted } from "../sandbox.js";
 import { Clock } from "./clock.js";
-import { bringAll, bringChanges } from "./down.js";
+import { bringAll, bringChanges, ownOf } from "./down.js";
 import { realFolder } from "./folder.js";
 import { ignoring } from "./ignore.js";
 import { sendChanges, sendFolder } from "./up.js";
@@ -38,6 +38,8 @@ export class Shared extends Seeded {
   #closing;
   /** @type {Map<string, Known>} */
   #known = new Map();
+  /** What the sandbox had besides. @type {Map<string, string | undefined>} */
+  #before = new Map();
   /** Exchanges of files wait for each other. @type {Promise<unknown>} */
   #exchange = Promise.resolve();
   /** @type {WorkspaceTransfer | undefined} */
@@ -81,7 +83,7 @@ export class Shared extends Seeded {
   /** @override */
   async seed() {
     this.check();
-    const { sandbox, seedFrom, onSeedProgress } = this.#setup;
+    const { sandbox, seedFrom, onSeedProgress, sync } = this.#setup;
     const { signal } = this.#life;
     const root = seedFrom === undefined ? undefined : await realFolder(seedFrom, "seedFrom");
     await this.#untilEnd(/** @type {any} */ (sandbox).start({ signal }));
@@ -91,8 +93,10 @@ export class Shared extends Seeded {
     if (sandbox.setLifetime && left !== Infinity) await sandbox.setLifetime(Math.max(1, Math.ceil(left)), { signal });
     // What is in it is known of no sandbox that took the place of a lost one.
     this.#known.clear();
-    if (root === undefined) return;
-    this.seedResult = await this.#untilEnd(sendFolder({ ...this.#way(root, signal), onProgress: onSeedProgress }));
+    if (root !== undefined) {
+      this.seedResult = await this.#untilEnd(sendFolder({ ...this.#way(root, signal), onProgress: onSeedProgress }));
+    }
+    if (sync?.down) this.#before = await this.#untilEnd(ownOf(this.#way(sync.folder, signal)));
   }
 
   /** @override */
@@ -196,7 +200,7 @@ export class Shared extends Seeded {
   /** @param {string} root @param {AbortSignal} signal @returns {Way} */
   #way(root, signal) {
     const leftOutBy = ignoring(this.#setup.patterns, { ignoreCase: true });
-    return { port: this.sandbox, root, leftOutBy, known: this.#known, signal };
+    return { port: this.sandbox, root, leftOutBy, known: this.#known, before: this.#before, signal };
   }
 
   /** @template T @param {() => Promise<T>} exchange @returns {Promise<T>} */

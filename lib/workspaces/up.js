@@ -20,6 +20,7 @@ const ARCHIVE_BYTES = 8 * 1024 * 1024;
  * @property {(path: string, isFolder?: boolean) => string | undefined} leftOutBy
  * @property {Map<string, Known>} known what both sides had when they were last alike; what has been deleted since then stays in it, so
  *   that it does not come back
+ * @property {ReadonlyMap<string, string | undefined>} [before] hashes of what the sandbox had besides, which is nothing that a command has made
  * @property {AbortSignal | undefined} [signal]
  * @property {((progress: WorkspaceProgress) => void) | undefined} [onProgress]
  * @property {Limits} [limits]
