@@ -2,11 +2,8 @@
 import type {
   CallSignal,
   CloudSandbox,
-  ExecBytes,
-  ExecResult,
-  ExecSpec,
-  ExecText,
   FileEncoding,
+  LocalSandbox,
   SandboxCallOptions,
   SandboxCloseOptions,
   SandboxReadOptions,
@@ -109,9 +106,7 @@ declare abstract class Guest implements CloudSandbox {
   run(code: string, options?: SandboxRunOptions): Promise<SandboxRunResult>;
   shell(command: string, options?: SandboxRunOptions): Promise<SandboxRunResult>;
   /** This, readBytes() and listFiles(): where the workspace's sandbox has it. */
-  exec(spec: ExecBytes): Promise<ExecResult<Uint8Array>>;
-  exec(spec: ExecText): Promise<ExecResult>;
-  exec(spec: ExecSpec): Promise<ExecResult<string | Uint8Array>>;
+  readonly exec: LocalSandbox["exec"];
   writeFile(path: string, contents: Uint8Array, encoding?: undefined, options?: SandboxCallOptions): Promise<void>;
   writeFile(path: string, contents: string, encoding?: FileEncoding, options?: SandboxCallOptions): Promise<void>;
   readFile(path: string, encoding?: FileEncoding, options?: SandboxReadOptions): Promise<string | null>;

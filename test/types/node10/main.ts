@@ -7,6 +7,7 @@ import { openAIAgentsTools } from "cloudsandbox/openai-agents";
 import { recordTo } from "cloudsandbox/records";
 import { traceSandboxes } from "cloudsandbox/otel";
 import { writeReport } from "cloudsandbox/report";
+import { workspaceIdForRun } from "cloudsandbox/workspace";
 import * as toolkits from "cloudsandbox/toolkits";
 
 const sandbox: toolkits.LocalSandbox = new LocalSandbox({ trusted: true });
@@ -14,6 +15,7 @@ const tools = new SandboxToolkit(sandbox, { name: "local" }).getTools();
 export const all = [anthropicTools(tools), langChainTools(tools, (run) => run), mcpTools(tools), openAIAgentsTools(tools)];
 export const stop: () => void = traceSandboxes();
 export const page: Promise<{ records: number }> = writeReport("a", "b");
+export const id: string = workspaceIdForRun("run");
 export const written: number = recordTo("f").written;
 // @ts-expect-error these are types, and not `any`
 export const wrong: number = mcpTools(tools);
