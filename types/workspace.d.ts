@@ -5,7 +5,9 @@ import type {
   FileEncoding,
   LocalSandbox,
   SandboxCallOptions,
+  SandboxCapabilities,
   SandboxCloseOptions,
+  SandboxNetworkIsolation,
   SandboxReadOptions,
   SandboxRunOptions,
   SandboxRunResult,
@@ -101,6 +103,9 @@ declare abstract class Guest implements CloudSandbox {
   readonly workspaceId: string;
   readonly providerId: string;
   readonly sandboxId: string | null;
+  /** Of the workspace's sandbox, where it tells them. */
+  readonly capabilities: SandboxCapabilities | undefined;
+  readonly networkIsolation: SandboxNetworkIsolation | undefined;
   start(options?: SandboxCallOptions): Promise<void>;
   /** Read-only: rejects with ERR_SANDBOX_FORBIDDEN before anything is sent, as do shell(), exec() and writeFile(). */
   run(code: string, options?: SandboxRunOptions): Promise<SandboxRunResult>;

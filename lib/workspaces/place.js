@@ -23,8 +23,8 @@ const { randomBytes } = process.getBuiltinModule("node:crypto");
 /** What the names of our own files begin with. */
 export const OWN_FILES = ".cloudsandbox-";
 /** Names that one command looks at: their lines must fit into the output that any sandbox keeps. */
-const LOOK_BYTES = 200_000;
-const LOOK_LINE_BYTES = 80;
+const LOOK_BYTES = 700_000;
+const LOOK_LINE_BYTES = 100;
 /** Text of a command for modes and links. */
 const COMMAND_BYTES = 30_000;
 const LIMIT = { timeoutSeconds: 600 };
@@ -142,7 +142,9 @@ function parts(paths) {
  * @param {string} list
  */
 function lookScript(list) {
-  return `n=0
+  // Tar first: with less output kept than there is, only sums are missing.
+  return `if command -v tar >/dev/null 2>&1; then echo 'cloudsandbox tar'; fi
+n=0
 while IFS= read -r f; do
   n=$((n+1))
   if [ -f "./$f" ] && [ ! -L "./$f" ]; then
@@ -152,7 +154,6 @@ while IFS= read -r f; do
 done <${list} 3>${list}.0
 if command -v sha256sum >/dev/null 2>&1; then xargs -0 sha256sum <${list}.0 2>/dev/null
 elif command -v shasum >/dev/null 2>&1; then xargs -0 shasum -a 256 <${list}.0 2>/dev/null; fi
-if command -v tar >/dev/null 2>&1; then echo 'cloudsandbox tar'; fi
 rm -f ${list} ${list}.0`;
 }
 

@@ -2,7 +2,7 @@
 import assert from "node:assert/strict";
 import { execFileSync } from "node:child_process";
 import { createHash } from "node:crypto";
-import { existsSync, mkdirSync, mkdtempSync, readFileSync, readdirSync, realpathSync, rmSync, symlinkSync, writeFileSync } from "node:fs";
+import { existsSync, mkdirSync, mkdtempSync, readFileSync, readdirSync, realpathSync, rmSync, statSync, symlinkSync, writeFileSync } from "node:fs";
 import path from "node:path";
 import { describe, test } from "node:test";
 import { inspect } from "node:util";
@@ -166,6 +166,36 @@ describe("workspace: sandboxes of another's making, and images with little in th
       assert.equal((await workspace.attach().shell(LOOK)).output, SEEN);
       assert.deepEqual([workspace.seedResult.files, progress.at(-1).files, progress.at(-1).totalFiles], [3, 3, 3]);
     }
+  });
+
+  for (const shell of ["dash", "zsh", "busybox"]) {
+    const program = `/usr/bin/${shell}`;
+    test(`with ${shell}${shell === "busybox" ? " and its programs alone" : ""}`, { skip: !existsSync(program) }, async (t) => {
+      const bin = tempDir(t);
+      if (shell === "busybox") {
+        for (const applet of execFileSync(program, ["--list"], { encoding: "utf8" }).split("\n").filter(Boolean)) symlinkSync(program, path.join(bin, applet));
+      }
+      const sandbox = local(shell === "busybox" ? { shell: path.join(bin, "sh"), env: { PATH: bin } } : { shell: program });
+      const seedFrom = project(t);
+      await new Workspace({ backend: sandbox, seedFrom }).start();
+      const again = open(t, { backend: sandbox, seedFrom });
+      const guest = again.attach();
+      assert.equal((await guest.shell(LOOK)).output, SEEN);
+      assert.deepEqual([again.seedResult.files, again.seedResult.unchanged], [0, 3]);
+      const folder = path.join(tempDir(t), "out");
+      assert.equal((await again.exportTo(folder)).files, 3);
+      assert.equal(statSync(path.join(folder, "run.sh")).mode & 0o111, 0o111);
+      assert.equal((await guest.shell("ls -A")).output, "a\nq'u\nrun.sh\n");
+    });
+  }
+
+  test("where little output is kept, files are sent again, and as an archive", async (t) => {
+    const sandbox = local({ maxOutputBytes: 30 });
+    const seedFrom = project(t);
+    await new Workspace({ backend: sandbox, seedFrom }).start();
+    const again = open(t, { backend: sandbox, seedFrom });
+    await again.start();
+    assert.deepEqual([again.seedResult.files, again.seedResult.unchanged], [3, 0]);
   });
 
   test("without sums all is sent again, and nothing is taken for the same", async (t) => {
