@@ -3,7 +3,7 @@
 // Invariant: names and contents come from code that nobody vouches for. A name is judged before anything is asked for or made.
 import { badName, bytesOfFile, putFile } from "./folder.js";
 import { fewAtATime, get, isTooLarge, listed, look } from "./place.js";
-import { hashOf, within } from "./up.js";
+import { hashOf, otherWork, within } from "./up.js";
 
 const { lstat } = process.getBuiltinModule("node:fs").promises;
 const path = process.getBuiltinModule("node:path");
@@ -12,6 +12,9 @@ const path = process.getBuiltinModule("node:path");
 /** @import { Seen } from "./place.js" */
 /** @import { Known, Way } from "./up.js" */
 /** @import { WorkspaceTransfer } from "../../types/workspace.js" */
+
+/** Names that are judged in one turn of the event loop. */
+const FILES_PER_TURN = 1000;
 
 /**
  * Brings what is not in the folder yet, and replaces what is there.
@@ -28,10 +31,10 @@ export function bringAll(way) {
  * @param {Way} way
  * @returns {Promise<Map<string, string | undefined>>} hashes of files
  */
-export async function ownOf({ port, leftOutBy, known, signal }) {
-  const others = (await listed(port, signal)).map((entry) => entry.path).filter((file) => {
-    return badName(file) === undefined && leftOutBy(file) === undefined && !known.has(file);
-  });
+export async function ownOf(way) {
+  const { port, known, signal } = way;
+  const all = await wanted(await listed(port, signal), way, []);
+  const others = all.map((entry) => entry.path).filter((file) => !known.has(file));
   if (others.length === 0) return new Map();
   const { files } = await look(port, others, signal);
   return new Map([...files].map(([file, { hash }]) => [file, hash]));
@@ -61,7 +64,7 @@ async function bring(way, refusal) {
   /** @type {WorkspaceTransfer} */
   const result = { files: 0, bytes: 0, unchanged: 0, skipped: [], durationMs: 0 };
   const all = sorted(await listed(port, signal));
-  const named = all.filter(({ path: file }) => isWanted(file, way, result.skipped));
+  const named = await wanted(all, way, result.skipped);
   const seen = named.length === 0 ? new Map() : (await look(port, named.map((entry) => entry.path), signal)).files;
   const changed = [];
   for (const entry of named) {
@@ -98,7 +101,7 @@ async function bring(way, refusal) {
     const refused = await putFile(root, file, bytes, isProgram);
     if (refused !== undefined) return refused;
     const info = await lstat(path.join(root, file)).catch(() => undefined);
-    if (info) known.set(file, { hash: hashOf(bytes), isProgram, size: info.size, mtimeMs: info.mtimeMs });
+    if (info) known.set(file, { hash: await hashOf(bytes), isProgram, size: info.size, mtimeMs: info.mtimeMs });
     result.files += 1;
     result.bytes += bytes.length;
     return undefined;
@@ -110,31 +113,43 @@ async function bring(way, refusal) {
 }
 
 /**
- * Whether a file may come; else it is told why, a folder that is left out as a whole once.
+ * The files that may come. Of the others it is told why, of a folder that is left out as a whole once. There may be very many.
  *
- * @param {string} file
+ * @template {{ path: string }} T
+ * @param {T[]} all
  * @param {Way} way
  * @param {Skip[]} skipped
  */
-function isWanted(file, { leftOutBy }, skipped) {
-  const bad = badName(file);
-  if (bad !== undefined) {
-    skipped.push({ path: file, reason: bad });
-    return false;
+async function wanted(all, { leftOutBy }, skipped) {
+  const kept = [];
+  /** @type {Map<string, string>} */
+  const leftOut = new Map();
+  for (const [index, entry] of all.entries()) {
+    if (index % FILES_PER_TURN === FILES_PER_TURN - 1) await otherWork();
+    const file = entry.path;
+    const bad = badName(file);
+    const pattern = bad === undefined ? leftOutBy(file) : undefined;
+    if (bad !== undefined) skipped.push({ path: file, reason: bad });
+    else if (pattern === undefined) kept.push(entry);
+    else leftOut.set(topOf(file, leftOutBy), pattern);
   }
-  const pattern = leftOutBy(file);
-  if (pattern === undefined) return true;
-  const parts = file.split("/");
-  const tops = parts.map((_, index) => parts.slice(0, index + 1).join("/"));
-  const top = tops.find((it) => leftOutBy(it, it !== file) !== undefined) ?? file;
-  if (!skipped.some((it) => it.path === top)) skipped.push({ path: top, reason: `left out by the pattern ${pattern}` });
-  return false;
+  for (const [name, pattern] of leftOut) skipped.push({ path: name, reason: `left out by the pattern ${pattern}` });
+  return kept;
+}
+
+/** The uppermost folder of a file that is left out; else the file. @param {string} file @param {Way["leftOutBy"]} leftOutBy */
+function topOf(file, leftOutBy) {
+  for (let slash = file.indexOf("/"); slash >= 0; slash = file.indexOf("/", slash + 1)) {
+    const folder = file.slice(0, slash);
+    if (leftOutBy(folder, true) !== undefined) return folder;
+  }
+  return file;
 }
 
 /** @param {string} root @param {string} file */
 async function hashHere(root, file) {
   const bytes = await bytesOfFile(root, file);
-  return typeof bytes === "string" ? undefined : hashOf(bytes);
+  return typeof bytes === "string" ? undefined : await hashOf(bytes);
 }
 
 /** @param {Known | undefined} last @param {Seen} seen */

@@ -8,6 +8,9 @@ import { realFolder } from "./folder.js";
 import { ignoring } from "./ignore.js";
 import { sendChanges, sendFolder } from "./up.js";
 
+/** No provider's lifetime can be set to more. */
+const MOST_LIFETIME_SECONDS = 86_400;
+
 const { mkdir } = process.getBuiltinModule("node:fs").promises;
 
 /** @import { Port } from "./place.js" */
@@ -90,7 +93,7 @@ export class Shared extends Seeded {
     this.#clock.begin();
     this.#hasBegun = true;
     const { left } = this.#clock;
-    if (sandbox.setLifetime && left !== Infinity) await sandbox.setLifetime(Math.max(1, Math.ceil(left)), { signal });
+    if (sandbox.setLifetime && left !== Infinity) await sandbox.setLifetime(lifetime(left), { signal });
     // What is in it is known of no sandbox that took the place of a lost one.
     this.#known.clear();
     if (root !== undefined) {
@@ -156,8 +159,8 @@ export class Shared extends Seeded {
     this.#clock.extend(seconds);
     const { sandbox } = this.#setup;
     if (!this.#hasBegun || this.#clock.left === Infinity) return;
-    if (sandbox.setLifetime) await sandbox.setLifetime(Math.ceil(this.#clock.left), { signal });
-    else if (sandbox.extendLifetime) await sandbox.extendLifetime(Math.ceil(seconds), { signal });
+    if (sandbox.setLifetime) await sandbox.setLifetime(lifetime(this.#clock.left), { signal });
+    else if (sandbox.extendLifetime) await sandbox.extendLifetime(lifetime(seconds), { signal });
   }
 
   get secondsLeft() {
@@ -214,4 +217,9 @@ export class Shared extends Seeded {
   #untilEnd(promise) {
     return unlessAborted(promise, this.#life.signal);
   }
+}
+
+/** As providers count it. @param {number} seconds */
+function lifetime(seconds) {
+  return Math.min(MOST_LIFETIME_SECONDS, Math.max(1, Math.ceil(seconds)));
 }

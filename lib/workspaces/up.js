@@ -11,6 +11,7 @@ const { createHash } = process.getBuiltinModule("node:crypto");
 
 /** An archive is held in memory, and sent when it has so many. */
 const ARCHIVE_BYTES = 8 * 1024 * 1024;
+const HASHED_AT_ONCE = 4 * 1024 * 1024;
 
 /**
  * @typedef {{ maxFiles: number, maxFileBytes: number, maxBytes: number }} Limits
@@ -28,9 +29,19 @@ const ARCHIVE_BYTES = 8 * 1024 * 1024;
  * @typedef {{ hash: string, isProgram: boolean, size: number, mtimeMs: number }} Known
  */
 
-/** @param {Uint8Array} bytes */
-export function hashOf(bytes) {
-  return createHash("sha256").update(bytes).digest("hex");
+/** In parts, so that the host's event loop goes on. @param {Uint8Array} bytes */
+export async function hashOf(bytes) {
+  const hash = createHash("sha256");
+  for (let at = 0; at < bytes.length; at += HASHED_AT_ONCE) {
+    if (at > 0) await otherWork();
+    hash.update(bytes.subarray(at, at + HASHED_AT_ONCE));
+  }
+  return hash.digest("hex");
+}
+
+/** Lets the event loop go round. */
+export function otherWork() {
+  return new Promise((resolve) => setImmediate(resolve));
 }
 
 /** @param {number} mode */
@@ -91,7 +102,7 @@ async function send(way, wanted) {
         skipped.push({ path: file.path, reason: bytes });
         continue;
       }
-      const known = { hash: hashOf(bytes), isProgram: isProgram(file.mode), size: file.size, mtimeMs: file.mtimeMs };
+      const known = { hash: await hashOf(bytes), isProgram: isProgram(file.mode), size: file.size, mtimeMs: file.mtimeMs };
       const seen = there.get(file.path);
       if (seen?.hash === known.hash && seen.isProgram === known.isProgram) {
         result.unchanged += 1;
