@@ -2,8 +2,8 @@
 //
 // Invariant: what a guest may not do is refused before anything is started or sent.
 import { SandboxError } from "../errors.js";
-import { asyncDispose, checkSignal, inspectKey, shownAs } from "../options.js";
-import { forTools, signalIn, watch } from "../sandbox.js";
+import { asyncDispose, checkObject, checkSignal, detached, inspectKey, reading, shownAs } from "../options.js";
+import { forTools, watch } from "../sandbox.js";
 import { SandboxToolkit } from "../toolkit.js";
 import { sandboxTool } from "../tools.js";
 import { listed } from "./place.js";
@@ -20,6 +20,20 @@ const LIST_FILES = {
   path: { type: "string", description: 'Folder to list, with all that is below it; "." for all files.' },
 };
 
+/** Whether a value is a guest itself, and no Proxy of one. @type {(value: unknown) => boolean} */
+let isGuest;
+
+/**
+ * The guest that a method was called on.
+ *
+ * @param {Guest} self
+ * @param {string} method
+ */
+function of(self, method) {
+  if (!isGuest(self)) throw detached(method, "guest");
+  return self;
+}
+
 export class Guest {
   /** @type {Shared} */
   #shared;
@@ -29,6 +43,10 @@ export class Guest {
   #running = new Map();
   /** @type {() => void} */
   #left;
+
+  static {
+    isGuest = (value) => typeof value === "object" && value !== null && #shared in value;
+  }
 
   /** @param {Shared} shared @param {"read-only" | "read-write"} mode @param {() => void} left called when it is detached */
   constructor(shared, mode, left) {
@@ -67,45 +85,44 @@ export class Guest {
 
   /** @param {any} [options] */
   async start(options) {
-    return this.#call("start", options, async () => {});
+    return of(this, "start").#call("start", options, async () => {});
   }
 
   /** @param {string} code @param {any} [options] */
   async run(code, options) {
-    return this.#call("run", options, (signal) => this.#port.run(code, { ...options, signal }));
+    return of(this, "run").#call("run", options, (given) => this.#port.run(code, given));
   }
 
   /** @param {string} command @param {any} [options] */
   async shell(command, options) {
-    return this.#call("shell", options, (signal) => this.#port.shell(command, { ...options, signal }));
+    return of(this, "shell").#call("shell", options, (given) => this.#port.shell(command, given));
   }
 
   /** @param {any} spec */
   async exec(spec) {
-    const isSpec = typeof spec === "object" && spec !== null;
-    return this.#call("exec", isSpec ? spec : undefined, (signal) => {
-      return this.#has("exec")(isSpec ? { ...spec, signal } : spec);
-    });
+    // What is no object is refused by the sandbox, with what to write instead.
+    const isText = typeof spec === "string";
+    return of(this, "exec").#call("exec", isText ? undefined : spec, (given) => this.#has("exec")(isText ? spec : given));
   }
 
   /** @param {string} path @param {any} contents @param {FileEncoding} [encoding] @param {any} [options] */
   async writeFile(path, contents, encoding, options) {
-    return this.#call("writeFile", options, (signal) => this.#port.writeFile(path, contents, encoding, { ...options, signal }));
+    return of(this, "writeFile").#call("writeFile", options, (given) => this.#port.writeFile(path, contents, encoding, given));
   }
 
   /** @param {string} path @param {FileEncoding} [encoding] @param {any} [options] */
   async readFile(path, encoding, options) {
-    return this.#call("readFile", options, (signal) => this.#port.readFile(path, encoding, { ...options, signal }));
+    return of(this, "readFile").#call("readFile", options, (given) => this.#port.readFile(path, encoding, given));
   }
 
   /** @param {string} path @param {any} [options] */
   async readBytes(path, options) {
-    return this.#call("readBytes", options, (signal) => this.#has("readBytes")(path, { ...options, signal }));
+    return of(this, "readBytes").#call("readBytes", options, (given) => this.#has("readBytes")(path, given));
   }
 
   /** @param {any} [options] */
   async listFiles(options) {
-    return this.#call("listFiles", options, (signal) => this.#has("listFiles")({ ...options, signal }));
+    return of(this, "listFiles").#call("listFiles", options, (given) => this.#has("listFiles")(given));
   }
 
   /**
@@ -114,6 +131,7 @@ export class Guest {
    * @returns {Promise<void>}
    */
   async detach() {
+    of(this, "detach");
     this.#isDetached = true;
     this.#left();
     for (const controller of this.#running.keys()) controller.abort(this.#detached());
@@ -127,8 +145,8 @@ export class Guest {
   }
 
   /** The port's word for it: the sandbox is the workspace's, and stays. */
-  close() {
-    return this.detach();
+  async close() {
+    return of(this, "close").detach();
   }
 
   [asyncDispose]() {
@@ -142,17 +160,18 @@ export class Guest {
    * @returns {ToolDef[]}
    */
   getTools(options) {
+    of(this, "getTools");
     const toolkit = new SandboxToolkit(/** @type {any} */ (this), { name: "workspace", ...options });
     const tools = /** @type {any[]} */ (toolkit.getTools());
     if (this.#mode === "read-write") return tools;
-    const reading = tools.filter(({ effect }) => effect === "read");
+    const readers = tools.filter(({ effect }) => effect === "read");
     const prefix = toolkit.name.replaceAll("-", "_");
-    return this.#port.listFiles ? [listTool(`${prefix}_list_files`, this), ...reading] : reading;
+    return this.#port.listFiles ? [listTool(`${prefix}_list_files`, this), ...readers] : readers;
   }
 
   /** @param {number} depth @param {object} options @param {(value: unknown, options: object) => string} inspect */
   [inspectKey](depth, options, inspect) {
-    if (!(#shared in this)) return "[Guest]";
+    if (!isGuest(this)) return "[Guest]";
     const { workspaceId, providerId, mode } = this;
     const state = this.#isDetached ? "detached" : this.#shared.state;
     return shownAs(this, { workspaceId, providerId, mode, state }, depth, options, inspect);
@@ -174,7 +193,7 @@ export class Guest {
    * @template T
    * @param {"start" | "run" | "shell" | "exec" | "writeFile" | "readFile" | "readBytes" | "listFiles"} method
    * @param {any} options
-   * @param {(signal: AbortSignal) => Promise<T>} call
+   * @param {(given: Record<string, any>) => Promise<T>} call with the options, and a signal of ours in the place of theirs
    * @returns {Promise<T>}
    */
   async #call(method, options, call) {
@@ -182,12 +201,16 @@ export class Guest {
     if (this.#isDetached) throw this.#detached();
     if (this.#mode === "read-only" && (isCommand || method === "writeFile")) throw this.#refused(method);
     this.#shared.check();
-    const outer = checkSignal(signalIn(options));
+    checkObject(options, method);
+    /** @type {Record<string, any>} */
+    const given = reading(`${method}: the options`, () => ({ ...options }));
+    const outer = checkSignal(given.signal);
     if (outer?.aborted) throw outer.reason;
     const controller = new AbortController();
     const unwatch = outer && watch(outer, () => controller.abort(outer.reason));
     const { signal } = controller;
-    const running = isCommand ? this.#shared.command(signal, () => call(signal)) : this.#shared.use(signal, () => call(signal));
+    given.signal = signal;
+    const running = isCommand ? this.#shared.command(signal, () => call(given)) : this.#shared.use(signal, () => call(given));
     this.#running.set(controller, running);
     try {
       const result = await running;

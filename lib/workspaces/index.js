@@ -1,5 +1,8 @@
 // cloudsandbox/workspace: one sandbox that several agents share, seeded from a folder, with an end.
-import { asyncDispose, checkBoolean, checkFunction, checkInteger, checkItems, checkNames, checkNumber, checkSignal, checkString, checkWord, inspectKey, invalid, reading, shownAs } from "../options.js";
+import {
+  asyncDispose, checkBoolean, checkFunction, checkInteger, checkItems, checkNames, checkNumber, checkSignal, checkString, checkWord, detached,
+  inspectKey, invalid, reading, shownAs,
+} from "../options.js";
 import { createSandbox } from "../registry.js";
 import { unlessAborted } from "../sandbox.js";
 import { checkSandbox } from "../toolkit.js";
@@ -43,10 +46,17 @@ export function workspaceIdForRun(runId) {
   return ["ws", readable, digest].filter(Boolean).join("-");
 }
 
+/** Whether a value is a workspace itself, and no Proxy of one. @type {(value: unknown) => boolean} */
+let isWorkspace;
+
 export class Workspace extends EventEmitter {
   #shared;
   /** @type {Set<Guest>} */
   #guests = new Set();
+
+  static {
+    isWorkspace = (value) => typeof value === "object" && value !== null && #shared in value;
+  }
 
   /** No I/O. @param {WorkspaceOptions} options */
   constructor(options) {
@@ -100,6 +110,7 @@ export class Workspace extends EventEmitter {
    * @param {{ signal?: AbortSignal | undefined }} [options]
    */
   async start(options) {
+    checkSelf(this, "start");
     const { signal } = checkNames(options, ["signal"], "start");
     this.#shared.check();
     await unlessAborted(this.#shared.seeded(), checkSignal(signal));
@@ -112,6 +123,7 @@ export class Workspace extends EventEmitter {
    * @returns {any}
    */
   attach(options) {
+    checkSelf(this, "attach");
     const { mode = "read-write" } = checkNames(options, ["mode"], "attach");
     checkWord(mode, /** @type {const} */ (["read-only", "read-write"]), "mode");
     this.#shared.check();
@@ -127,6 +139,7 @@ export class Workspace extends EventEmitter {
    * @param {{ signal?: AbortSignal | undefined }} [options]
    */
   async extend(seconds, options) {
+    checkSelf(this, "extend");
     const { signal } = checkNames(options, ["signal"], "extend");
     checkNumber(seconds, "seconds", 0.001, MOST_SECONDS);
     const { secondsLeft } = this.#shared;
@@ -141,6 +154,7 @@ export class Workspace extends EventEmitter {
    * @param {any} [options]
    */
   async exportTo(folder, options) {
+    checkSelf(this, "exportTo");
     const { signal, exclude = [], ...limits } = checkNames(options, ["signal", "exclude", ...LIMITS], "exportTo");
     this.#shared.check();
     const patterns = [...DEFAULT_SEED_EXCLUDES, ...checkPatterns(exclude, "exclude")];
@@ -153,6 +167,7 @@ export class Workspace extends EventEmitter {
    * @param {{ graceSeconds?: number }} [options] of the sandbox's close()
    */
   async close(options) {
+    checkSelf(this, "close");
     await this.#shared.close(options);
     for (const guest of [...this.#guests]) await guest.detach();
   }
@@ -163,11 +178,16 @@ export class Workspace extends EventEmitter {
 
   /** @param {number} depth @param {object} options @param {(value: unknown, options: object) => string} inspect */
   [inspectKey](depth, options, inspect) {
-    if (!(#shared in this)) return "[Workspace]";
+    if (!isWorkspace(this)) return "[Workspace]";
     const { workspaceId, expiresAt } = this;
     const { sandbox, state } = this.#shared;
     return shownAs(this, { workspaceId, provider: sandbox.providerId, state, expiresAt, guests: this.#guests.size }, depth, options, inspect);
   }
+}
+
+/** @param {unknown} self @param {string} method */
+function checkSelf(self, method) {
+  if (!isWorkspace(self)) throw detached(method, "workspace");
 }
 
 /** @param {unknown} id */

@@ -72,6 +72,8 @@ describe("patterns", () => {
     const parts = ["a", "b", "d", "e", "foo", "*", "**", "?", "/", "/", "!", "[ab]", "[!a]", "[a-e]", ".txt", "\\", " ", "-", "]"];
     for (let round = 0; round < 150; round += 1) {
       const patterns = Array.from({ length: 1 + below(3) }, () => Array.from({ length: 1 + below(6) }, () => parts[below(parts.length)]).join(""));
+      // Of two stars behind a name and before a slash git 2.39 says what its memory happens to hold.
+      if (patterns.some((pattern) => /[^*/]\*\*+(\/|$)/.test(pattern))) continue;
       assert.deepEqual(byUs(patterns, paths, false), byGit(directory, patterns, paths, false), JSON.stringify(patterns));
     }
   });
@@ -80,6 +82,11 @@ describe("patterns", () => {
     assert.equal(ignoring(["?"])("é"), "?");
     assert.equal(ignoring(["[é]"])("é"), "[é]");
     assert.equal(ignoring(["?"])("\u{1F600}"), "?");
+  });
+
+  test("stars behind a name are one star, as git's manual has it", () => {
+    const leftOutBy = ignoring(["d**/a"]);
+    assert.deepEqual([leftOutBy("dx/a"), leftOutBy("d/e/a")], ["d**/a", undefined]);
   });
 
   test("the pattern that decides is told", () => {

@@ -126,6 +126,27 @@ describe("workspace: options", () => {
     assert.match(inspect(guest), /Guest.*read-only/s);
   });
 
+  test("a method that was taken off its object, and options that are none, are told so", async (t) => {
+    const workspace = open(t, { backend: local() });
+    const guest = workspace.attach();
+    for (const method of ["start", "run", "shell", "exec", "writeFile", "readFile", "readBytes", "listFiles", "detach", "close"]) {
+      const error = await rejection((0, guest[method])("x"));
+      assert.deepEqual([error.code, error.message.includes(`guest.${method}(`)], ["ERR_SANDBOX_INVALID_ARG", true], error.message);
+    }
+    for (const method of ["start", "extend", "exportTo", "close"]) {
+      assert.match((await rejection((0, workspace[method])("x"))).message, new RegExp(`workspace\\.${method}\\(`));
+    }
+    for (const method of [guest.getTools, workspace.attach]) assert.throws(() => method(), { code: "ERR_SANDBOX_INVALID_ARG" });
+    const hostile = { get timeoutSeconds() { throw new Error("never"); } };
+    for (const call of [
+      () => guest.shell("true", hostile), () => guest.shell("true", "5"), () => guest.shell("true", { timeout: 5 }), () => guest.exec("ls"), () => guest.exec(),
+      () => guest.readFile("f", "utf8", { signal: 1 }), () => guest.run("1", Promise.resolve({})), () => workspace.start({ signl: 1 }),
+    ]) {
+      const error = await rejection(call());
+      assert.equal(error.code, "ERR_SANDBOX_INVALID_ARG", error.message);
+    }
+  });
+
   test("the secrets that everybody has are left out", () => {
     for (const one of [".env", ".env.*", "*.pem", "*.key", "id_*", "credentials.json", "secrets/", ".git/", "node_modules/", ".venv/"]) {
       assert.ok(DEFAULT_SEED_EXCLUDES.includes(one), one);
@@ -152,7 +173,9 @@ describe("workspace: sandboxes of another's making, and images with little in th
     const guest = workspace.attach();
     assert.equal((await guest.shell(LOOK)).output, SEEN);
     assert.deepEqual(calls.filter(([name]) => name === "writeFile").map(([, , , encoding]) => encoding), ["base64", "base64"], "a list and an archive");
-    for (const method of ["exec", "readBytes", "listFiles"]) assert.equal((await rejection(guest[method]("x"))).code, "ERR_SANDBOX_UNSUPPORTED");
+    for (const call of [() => guest.exec({ command: "x" }), () => guest.readBytes("x"), () => guest.listFiles()]) {
+      assert.equal((await rejection(call())).code, "ERR_SANDBOX_UNSUPPORTED");
+    }
     assert.equal((await rejection(workspace.exportTo(tempDir(t)))).code, "ERR_SANDBOX_UNSUPPORTED");
     assert.deepEqual(workspace.attach({ mode: "read-only" }).getTools().map(({ name }) => name), ["sandbox_workspace_read_file"]);
     assert.throws(() => new Workspace({ backend: port, seedFrom: "/tmp", sync: { down: true } }), { code: "ERR_SANDBOX_UNSUPPORTED" });
