@@ -7,7 +7,8 @@ import path from "node:path";
 import { describe, test } from "node:test";
 import { inspect } from "node:util";
 
-import { LocalSandbox, SandboxAgent, registerSandboxProvider } from "cloudsandbox";
+import { DaytonaSandbox, DockerSandbox, E2BSandbox, LocalSandbox, SandboxAgent, VercelSandbox, registerSandboxProvider } from "cloudsandbox";
+import { onRecord } from "cloudsandbox/records";
 import { DEFAULT_SEED_EXCLUDES, Workspace, workspaceIdForRun } from "cloudsandbox/workspace";
 
 import { contentsOf, putFile } from "../../lib/workspaces/folder.js";
@@ -61,7 +62,13 @@ describe("workspace: options", () => {
     const ids = texts.map(workspaceIdForRun);
     for (const one of ids) assert.match(one, /^[a-z][a-z0-9-]{0,38}[a-z0-9]$/);
     assert.equal(new Set(ids).size, texts.length);
-    for (const workspaceId of ids) new Workspace({ backend: local(), workspaceId });
+    for (const workspaceId of ids) {
+      new Workspace({ backend: local(), workspaceId });
+      new DaytonaSandbox({ apiKey: "k", workspace: workspaceId, labels: { workspaceId } });
+      new DockerSandbox({ labels: { workspaceId } });
+      new E2BSandbox({ apiKey: "k", metadata: { workspaceId } });
+      new VercelSandbox({ token: "k", teamId: "t", projectId: "p", name: workspaceId, tags: { workspaceId } });
+    }
     assert.throws(() => workspaceIdForRun(""), { code: "ERR_SANDBOX_INVALID_ARG" });
     assert.throws(() => workspaceIdForRun(7), { code: "ERR_SANDBOX_INVALID_ARG" });
   });
@@ -249,6 +256,20 @@ describe("workspace: sandboxes of another's making, and images with little in th
     const workspace = open(t, { backend: local({ env: { PATH: `${bin}:/usr/bin:/bin` } }), seedFrom: project(t) });
     const error = await rejection(workspace.start());
     assert.deepEqual([error.code, /no space left/.test(error.message)], ["ERR_SANDBOX_PROVIDER", true], error.message);
+  });
+
+  test("a record of what was seeded, of the commands that it took, and of who called", async (t) => {
+    const records = [];
+    t.after(onRecord((record) => records.push(record)));
+    const workspace = open(t, { backend: local(), seedFrom: project(t) });
+    const tools = workspace.attach().getTools();
+    await tools.find(({ name }) => name === "sandbox_workspace_shell").execute({ command: "true" }, { toolCallId: "call-7" });
+    const seeded = records.find(({ type }) => type === "seeded");
+    assert.deepEqual([seeded.files, seeded.bytes, seeded.provider, seeded.sandboxId], [3, 21, "unix-local", workspace.sandbox.sandboxId]);
+    const begun = records.filter(({ type, phase }) => type === "exec" && phase === "begin");
+    assert.equal(begun.length, 3, "to look, to unpack, and the command");
+    assert.deepEqual([begun[2].tool, begun[2].toolCallId], ["sandbox_workspace_shell", "call-7"]);
+    assert.ok(records.indexOf(seeded) < records.indexOf(begun[2]));
   });
 
   test("an agent's workspace can have guests, too", async (t) => {
