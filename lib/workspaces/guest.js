@@ -16,6 +16,8 @@ import { listed } from "./place.js";
 const DETACH_MS = 10_000;
 /** Files that the tool of a guest who cannot run `ls` tells of. */
 const MOST_TOLD = 500;
+/** What it only counts, unless it is asked for by its path. */
+const BULK = /(?:^|\/)(?:\.git|node_modules|\.venv|venv|__pycache__)\//;
 const LIST_FILES = {
   path: { type: "string", description: 'Folder to list, with all that is below it; "." for all files.' },
 };
@@ -244,8 +246,10 @@ function listTool(name, guest) {
     const all = await listed(/** @type {any} */ (guest), signal);
     const files = all.filter((file) => folder === "" || file.path === folder || file.path.startsWith(`${folder}/`));
     if (files.length === 0) return "[no files]";
-    const lines = files.slice(0, MOST_TOLD).map((file) => `${file.path} ${file.size}`);
-    if (files.length > MOST_TOLD) lines.push(`[${files.length - MOST_TOLD} more; list a folder of them]`);
+    const shown = files.filter((file) => !BULK.test(file.path.slice(folder === "" ? 0 : folder.length + 1)));
+    const lines = shown.slice(0, MOST_TOLD).map((file) => `${file.path} ${file.size}`);
+    if (shown.length > MOST_TOLD) lines.push(`[${shown.length - MOST_TOLD} more; list a folder of them]`);
+    if (shown.length < files.length) lines.push(`[${files.length - shown.length} in .git, node_modules and the like; list such a folder by its path]`);
     return lines.join("\n");
   });
 }

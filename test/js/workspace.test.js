@@ -272,6 +272,21 @@ describe("workspace: sandboxes of another's making, and images with little in th
     assert.ok(records.indexOf(seeded) < records.indexOf(begun[2]));
   });
 
+  test("a read-only guest's list says what there is, and only counts what is there in bulk", async (t) => {
+    const workspace = open(t, { backend: local() });
+    await workspace.attach().shell("mkdir -p a/node_modules/m b many; echo 1 >a/f; echo 22 >a/node_modules/m/i.js; echo 3 >top; cd many; touch $(seq 600)");
+    const [list] = workspace.attach({ mode: "read-only" }).getTools({ name: "reviewer" });
+    assert.equal(list.name, "sandbox_reviewer_list_files");
+    const told = async (folder) => (await list.execute({ path: folder })).split("\n").sort();
+    assert.deepEqual(await told("a/"), ["[1 in .git, node_modules and the like; list such a folder by its path]", "a/f 2"]);
+    assert.deepEqual(await told("./a/node_modules"), ["a/node_modules/m/i.js 3"]);
+    assert.deepEqual(await told("b"), ["[no files]"]);
+    assert.deepEqual(await told("top"), ["top 2"]);
+    const all = await told(".");
+    assert.ok(all.length === 502 && all.includes("[102 more; list a folder of them]"), String(all.slice(0, 3)));
+    assert.match((await rejection(list.execute({}))).message, /path/);
+  });
+
   test("an agent's workspace can have guests, too", async (t) => {
     const workspace = open(t, { backend: new SandboxAgent({ backend: "unix-local", workspace: { files: [{ path: "m", contents: "1" }] } }), seedFrom: project(t) });
     assert.equal((await workspace.attach().shell("cat m a/f")).output, "11");
