@@ -1,9 +1,8 @@
 // What a snapshot of a workspace keeps: its regular files, as base64.
 //
 // Invariant: a snapshot that cannot hold all of a workspace is refused; nothing is left out of it in silence.
-import { PathSecurityError, SandboxError } from "./errors.js";
+import { PathSecurityError, SandboxError, lazily } from "./errors.js";
 import { invalid } from "./options.js";
-import { ignoring } from "./workspaces/ignore.js";
 
 /** @import { NativeSandbox } from "./sandbox.js" */
 /** @import { WorkspaceFile } from "../types/index.js" */
@@ -14,6 +13,7 @@ const SNAPSHOT_LISTED = 200_000;
 const SNAPSHOT_BYTES = 16 * 1024 * 1024;
 // eslint-disable-next-line no-control-regex
 const CONTROL = /[\0-\x1f\x7f]/;
+const patterns = lazily("workspaces/ignore.js", () => import("./workspaces/ignore.js"));
 
 /**
  * The files of a sandbox, in the order of their names.
@@ -49,11 +49,18 @@ async function listed(open, exclude, signal) {
       throw error.code === "ERR_SANDBOX_TOO_LARGE" ? snapshotTooLarge() : error;
     });
   // Here a path may begin as one does for a shell.
-  const leftOutBy = ignoring(exclude.map((pattern) => pattern.replace(/^\.\//, "/")));
-  const entries = all.filter((entry) => leftOutBy(entry.path) === undefined);
+  const entries = exclude.length === 0 ? all : await without(all, exclude);
   const total = entries.reduce((sum, entry) => sum + entry.size, 0);
   if (entries.length > SNAPSHOT_FILES || total > SNAPSHOT_BYTES) throw snapshotTooLarge(entries);
   return entries.sort((a, b) => (a.path < b.path ? -1 : 1));
+}
+
+/** @template {{ path: string }} T @param {T[]} all @param {string[]} exclude @returns {Promise<T[]>} */
+async function without(all, exclude) {
+  const { ignoring } = await patterns();
+  // Here a path may begin as one does for a shell.
+  const leftOutBy = ignoring(exclude.map((pattern) => pattern.replace(/^\.\//, "/")));
+  return all.filter((entry) => leftOutBy(entry.path) === undefined);
 }
 
 /**

@@ -1,16 +1,16 @@
 // What the guests of a workspace share: its sandbox, seeded, and the files that go to and fro around their commands.
-import { SandboxError, detailsOf } from "../errors.js";
+import { SandboxError, detailsOf, lazily } from "../errors.js";
 import { Seeded } from "../seeded.js";
 import { unlessAborted } from "../sandbox.js";
 import { Clock } from "./clock.js";
 import { bringAll, bringChanges, ownOf } from "./down.js";
 import { realFolder } from "./folder.js";
-import { ignoring } from "./ignore.js";
 import { sendChanges, sendFolder } from "./up.js";
 
 /** No provider's lifetime can be set to more. */
 const MOST_LIFETIME_SECONDS = 86_400;
 
+const ignores = lazily("workspaces/ignore.js", () => import("./ignore.js"));
 const { mkdir } = process.getBuiltinModule("node:fs").promises;
 
 /** @import { Port } from "./place.js" */
@@ -97,9 +97,9 @@ export class Shared extends Seeded {
     // What is in it is known of no sandbox that took the place of a lost one.
     this.#known.clear();
     if (root !== undefined) {
-      this.seedResult = await this.#untilEnd(sendFolder({ ...this.#way(root, signal), onProgress: onSeedProgress }));
+      this.seedResult = await this.#untilEnd(sendFolder({ ...(await this.#way(root, signal)), onProgress: onSeedProgress }));
     }
-    if (sync?.down) this.#before = await this.#untilEnd(ownOf(this.#way(sync.folder, signal)));
+    if (sync?.down) this.#before = await this.#untilEnd(ownOf(await this.#way(sync.folder, signal)));
   }
 
   /** @override */
@@ -148,7 +148,7 @@ export class Shared extends Seeded {
     return this.use(signal, async () => {
       await mkdir(folder, { recursive: true });
       const root = await realFolder(folder, "folder");
-      const leftOutBy = ignoring(patterns, { ignoreCase: true });
+      const leftOutBy = await this.#leftOutBy(patterns);
       return this.#alone(() => bringAll({ port: this.sandbox, root, leftOutBy, known: new Map(), limits, signal }));
     });
   }
@@ -197,13 +197,19 @@ export class Shared extends Seeded {
   /** @param {AbortSignal} signal */
   async #syncWay(signal) {
     const { sync } = /** @type {{ sync: NonNullable<Setup["sync"]> }} */ (this.#setup);
-    return { ...this.#way(await realFolder(sync.folder, "sync.folder"), signal), limits: sync.limits };
+    return { ...(await this.#way(await realFolder(sync.folder, "sync.folder"), signal)), limits: sync.limits };
   }
 
-  /** @param {string} root @param {AbortSignal} signal @returns {Way} */
-  #way(root, signal) {
-    const leftOutBy = ignoring(this.#setup.patterns, { ignoreCase: true });
+  /** @param {string} root @param {AbortSignal} signal @returns {Promise<Way>} */
+  async #way(root, signal) {
+    const leftOutBy = await this.#leftOutBy(this.#setup.patterns);
     return { port: this.sandbox, root, leftOutBy, known: this.#known, before: this.#before, signal };
+  }
+
+  /** @param {readonly string[]} patterns */
+  async #leftOutBy(patterns) {
+    const { ignoring } = await ignores();
+    return ignoring(patterns, { ignoreCase: true });
   }
 
   /** @template T @param {() => Promise<T>} exchange @returns {Promise<T>} */
