@@ -8,7 +8,7 @@ import {
   checkWord, given, invalid, missingKey, networkOptions, ownedOption, refuseVendorOptions,
   secretOrEnv, textOrEnv, wholeOrNone,
 } from "./options.js";
-import { CALL_ONLY, COMMON_OPTIONS, EXEC_ONLY, EXEC_OPTIONS, NativeSandbox, RUN_OPTIONS, checkSelf } from "./sandbox.js";
+import { CALL_ONLY, COMMON_OPTIONS, EXEC_ONLY, EXEC_OPTIONS, NativeSandbox, RUN_OPTIONS, checkSelf, toolCall, toolCallIn } from "./sandbox.js";
 
 /** @import { DaytonaSandboxOptions, ExecResult, SandboxRunOptions } from "../types/index.js" */
 
@@ -79,7 +79,8 @@ export class DaytonaSandbox extends NativeSandbox {
     checkSelf(this, "run");
     const checked = checkNames(options, RUN_OPTIONS, "run", EXEC_ONLY);
     this.#checkLanguage(checked.language);
-    return super.run(code, checked);
+    const tool = toolCallIn(options);
+    return super.run(code, tool ? { ...checked, [toolCall]: tool } : checked);
   }
 
   /**

@@ -75,6 +75,17 @@ export const execWithin = Symbol("execWithin");
  */
 export const forTools = Symbol("forTools");
 
+/**
+ * Key, in the options of run() and shell(), of what a tool asks for besides: that both ends of a long output are kept,
+ * and to hear it as it comes. In the options, so that a class of the user's that passes these on need not know of it.
+ *
+ * @typedef {object} ToolCall
+ * @property {(text: string) => void} [onOutput] never throws
+ * @property {KeptParts} [parts] set when the call has ended
+ */
+export const toolCall = Symbol("toolCall");
+/** @typedef {{ text: string, head: string, tail: string, dropped: number }} KeptParts dropped: bytes between head and tail */
+
 /** Key of whether start() looks at the network, so that other work can be done beside it. */
 export const checksNetwork = Symbol("checksNetwork");
 
@@ -342,8 +353,9 @@ export class NativeSandbox {
     checkWord(language, this.#languages, "language");
     checkString(code, "code");
     if (context !== undefined) checkContext(context, language === "shell" ? undefined : code);
-    if (language === "shell") return this.#port("shell", code, given, site);
-    return this.#port("code", code, given, site, language, context);
+    const tool = toolCallIn(options);
+    if (language === "shell") return this.#port("shell", code, given, site, tool);
+    return this.#port("code", code, given, site, tool, language, context);
   }
 
   /**
@@ -356,7 +368,7 @@ export class NativeSandbox {
   async shell(command, options) {
     const site = siteOf(this, NativeSandbox.prototype.shell);
     const given = checkNames(options, RUN_OPTIONS, "shell", EXEC_ONLY);
-    return this.#port("shell", checkString(command, "command"), given, site);
+    return this.#port("shell", checkString(command, "command"), given, site, toolCallIn(options));
   }
 
   /**
@@ -385,13 +397,27 @@ export class NativeSandbox {
     const nativeSpec = this.#execSpec(given, bounds);
     const signal = checkSignal(given.signal);
     const asText = checkWord(given.encoding ?? "utf8", ["utf8", "buffer"], "encoding") === "utf8";
-    const listener = listen(given, asText);
-    const result = await this.#call(site, signal, (id) => {
-      if (!listener) return this.#handle.exec(id, nativeSpec);
+    const tool = toolCallIn(spec);
+    if (tool) nativeSpec.truncate = "middle";
+    const listener = listen(tool?.onOutput ? { ...given, onStdout: tool.onOutput } : given, asText);
+    const raw = await this.#heard(listener, nativeSpec, signal, site);
+    const result = execResult(raw, asText);
+    if (tool && asText) tool.parts = partsOf(raw.output ?? NOTHING, result.output);
+    return result;
+  }
+
+  /**
+   * @param {Listener | undefined} listener
+   * @param {NativeSpec} spec
+   * @param {AbortSignal | undefined} signal
+   * @param {{ stack?: string }} site
+   */
+  #heard(listener, spec, signal, site) {
+    return this.#call(site, signal, (id) => {
+      if (!listener) return this.#handle.exec(id, spec);
       listener.onFailure = () => this.#handle.cancel(id);
-      return listener.watch(this.#handle.exec(id, nativeSpec, listener.onOutput), signal);
-    }, "exec", nativeSpec);
-    return execResult(result, asText);
+      return listener.watch(this.#handle.exec(id, spec, listener.onOutput), signal);
+    }, "exec", spec);
   }
 
   /**
@@ -539,11 +565,12 @@ export class NativeSandbox {
    * @param {string} text
    * @param {Record<string, any>} options names checked
    * @param {{ stack?: string }} site
+   * @param {ToolCall} [tool]
    * @param {"python" | "node"} [language]
    * @param {string} [context]
    * @returns {Promise<SandboxRunResult & { exitCode: number }>}
    */
-  async #port(kind, text, options, site, language, context) {
+  async #port(kind, text, options, site, tool, language, context) {
     const signal = checkSignal(options.signal);
     const { timeoutSeconds, env } = options;
     /** @type {NativeSpec} */
@@ -553,14 +580,17 @@ export class NativeSandbox {
       language,
       context,
       mergeStreams: true,
+      truncate: tool && "middle",
       maxOutputBytes: this.#maxOutputBytes,
       timeoutMs: timeoutSeconds === undefined ? undefined : checkTimeoutSeconds(timeoutSeconds, "timeoutSeconds", PORT_LIMIT),
       env: env === undefined ? undefined : checkEnv(env),
     };
-    const { outcome, exitCode, output = NOTHING, outputLost } = await this.#call(site, signal, (id) => this.#handle.exec(id, spec), "exec", spec);
+    const listener = tool?.onOutput && listen({ onStdout: tool.onOutput }, true);
+    const { outcome, exitCode, output = NOTHING, outputLost } = await this.#heard(listener, spec, signal, site);
     if (outcome === "cancelled") throw signal?.reason;
     /** @type {SandboxRunResult & { exitCode: number }} */
     const result = { output: textOf(output), exitCode };
+    if (tool) tool.parts = partsOf(output, result.output);
     if (outcome === "timedOut") result.timedOut = true;
     if (output.dropped > 0 || outputLost) result.outputTruncated = true;
     return result;
@@ -735,6 +765,11 @@ export class NativeSandbox {
 export function graceOf(options) {
   const { graceSeconds = CLOSE_GRACE_SECONDS } = checkNames(options, CLOSE_OPTIONS, "close");
   return Math.round(checkNumber(graceSeconds, "graceSeconds", 0, MAX_CLOSE_GRACE_SECONDS) * 1000);
+}
+
+/** @param {any} options @returns {ToolCall | undefined} */
+export function toolCallIn(options) {
+  return reading("the options", () => options?.[toolCall]);
 }
 
 /** @param {unknown} shell */
@@ -1017,6 +1052,18 @@ function textOf({ bytes, dropped, tailAt }) {
   const head = DECODER.decode(bytes.subarray(0, tailAt));
   const tail = DECODER.decode(bytes.subarray(tailAt));
   return `${head}${head === "" || head.endsWith("\n") ? "" : "\n"}[${dropped} bytes left out]\n${tail}`;
+}
+
+/**
+ * The same in its parts; of an output without a gap all is in `head`.
+ *
+ * @param {NativeKept} kept
+ * @param {string} text of all of it
+ * @returns {KeptParts}
+ */
+function partsOf({ bytes, dropped, tailAt }, text) {
+  if (dropped === 0) return { text, head: text, tail: "", dropped };
+  return { text, head: DECODER.decode(bytes.subarray(0, tailAt)), tail: DECODER.decode(bytes.subarray(tailAt)), dropped };
 }
 
 /**

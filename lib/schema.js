@@ -1,5 +1,5 @@
-// JSON Schema objects that can check what they describe. A tool carries one of them as `parameters`,
-// `inputSchema` and `rawJsonSchema` at once: to a reader of JSON it is plain JSON Schema; its parsers
+// JSON Schema objects that can check what they describe. A tool carries one of them as `parameters` and
+// `inputSchema` at once: to a reader of JSON it is plain JSON Schema; its parsers
 // are non-enumerable, so they are neither sent to a model nor printed. It never gets a `_def` or
 // `_zod`, which would make frameworks take it for a Zod object.
 //
@@ -102,6 +102,16 @@ export function objectSchema(json, { where, tool, prepare = {} }) {
   };
   for (const [name, value] of Object.entries(hidden)) Object.defineProperty(schema, name, { value });
   return schema;
+}
+
+/**
+ * A copy without the hidden members. Some frameworks take whatever can parse for a Zod object.
+ *
+ * @param {Record<string, any>} schema
+ * @returns {Record<string, any>}
+ */
+export function plainSchema(schema) {
+  return cloneJson(schema);
 }
 
 /**

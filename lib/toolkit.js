@@ -1,4 +1,4 @@
-// Toolkits: what an agent is given to get tools. SandboxToolkit makes the four tools for any object
+// Toolkits: what an agent is given to get tools. SandboxToolkit makes the tools for any object
 // that has the seven members of a CloudSandbox; the classes below it only make that object.
 //
 // Invariant: a toolkit holds one sandbox for its whole life and getTools() does no I/O, so giving an
@@ -8,17 +8,26 @@ import { DockerSandbox } from "./docker.js";
 import { E2BSandbox } from "./e2b.js";
 import { HttpSandbox } from "./http.js";
 import { LocalSandbox } from "./local.js";
-import { asyncDispose, checkNames, detached, inspectKey, invalid, reading, shownAs } from "./options.js";
-import { AGENT_PREFIX, sandboxTools } from "./tools.js";
+import { asyncDispose, checkBoolean, checkInteger, checkNames, detached, inspectKey, invalid, kindOf, reading, shownAs } from "./options.js";
+import { AGENT_PREFIX, TOOL_ROLES, sandboxTools } from "./tools.js";
 import { VercelSandbox } from "./vercel.js";
 
 /** @import { CloudSandbox, DaytonaSandboxOptions, DockerSandboxOptions, E2BSandboxOptions } from "../types/index.js" */
-/** @import { HttpSandboxOptions, LocalSandboxOptions, SandboxCloseOptions, SandboxTools, ToolDef } from "../types/index.js" */
+/** @import { HttpSandboxOptions, LocalSandboxOptions, SandboxCloseOptions, SandboxTools, SandboxToolOptions, ToolDef } from "../types/index.js" */
 /** @import { VercelSandboxOptions } from "../types/index.js" */
+/** @import { ToolRole, ToolSettings } from "./tools.js" */
 
 const METHODS = /** @type {const} */ (["start", "run", "shell", "writeFile", "readFile", "close"]);
 /** The longest tool name, `sandbox_<name>_write_file`, must not pass 64 characters. */
 const TOOLKIT_NAME = /^[a-z0-9_-]{1,45}$/;
+const TOOL_OPTIONS = Object.freeze(["maxToolOutputChars", "readOnly", "tools", "describe"]);
+/** Characters of a result: some 12,000 tokens. */
+const DEFAULT_OUTPUT_CHARS = 50_000;
+/** A result needs room for the line that says what is missing. */
+const MIN_OUTPUT_CHARS = 1000;
+/** What a model is given unless the options say otherwise. */
+const OFFERED = Object.freeze(/** @type {const} */ (["run", "shell", "write_file", "read_file"]));
+const READING = Object.freeze(/** @type {const} */ (["read_file", "list_files"]));
 /** Names that differ from the provider's id, because the id says how and the tools say where. */
 const NAMES = new Map([["unix-local", "local"]]);
 
@@ -44,7 +53,7 @@ export class Toolkit {
 let isToolkit;
 
 /**
- * The four tools of one sandbox.
+ * The tools of one sandbox.
  *
  * @template {CloudSandbox} [T=CloudSandbox]
  */
@@ -53,6 +62,8 @@ export class SandboxToolkit extends Toolkit {
   #sandbox;
   /** @type {string} */
   #name;
+  /** @type {ToolSettings} */
+  #settings;
 
   static {
     isToolkit = (value) => typeof value === "object" && value !== null && #sandbox in value;
@@ -60,13 +71,14 @@ export class SandboxToolkit extends Toolkit {
 
   /**
    * @param {T} sandbox
-   * @param {{ name?: string }} [options]
+   * @param {{ name?: string } & SandboxToolOptions} [options]
    */
   constructor(sandbox, options = {}) {
     super();
     this.#sandbox = checkSandbox(sandbox, new.target.name);
-    const { name } = checkNames(options, ["name"], new.target.name);
+    const { name, ...others } = checkNames(options, ["name", ...TOOL_OPTIONS], new.target.name);
     this.#name = name === undefined ? defaultName(sandbox.providerId) : checkName(name);
+    this.#settings = toolSettings(others, new.target.name, canList(sandbox));
   }
 
   /** "sandbox-" and the name; with "_" for "-" it is the prefix of the tools' names. */
@@ -77,7 +89,8 @@ export class SandboxToolkit extends Toolkit {
   /** @returns {SandboxTools} */
   getTools() {
     if (!isToolkit(this)) throw detached("getTools", "toolkit");
-    return sandboxTools(this.#sandbox, this.name.replaceAll("-", "_"));
+    const tools = sandboxTools(this.#sandbox, this.name.replaceAll("-", "_"), this.#settings);
+    return /** @type {SandboxTools} */ (/** @type {unknown} */ (tools));
   }
 
   getSandbox() {
@@ -120,9 +133,9 @@ export class SandboxToolkit extends Toolkit {
  * @extends {SandboxToolkit<LocalSandbox>}
  */
 export class LocalSandboxToolkit extends SandboxToolkit {
-  /** @param {LocalSandboxOptions} [options] */
-  constructor(options) {
-    super(new LocalSandbox(unnamed(options, "LocalSandbox"), "LocalSandboxToolkit"), { name: "local" });
+  /** @param {LocalSandboxOptions} [options] @param {SandboxToolOptions} [tools] */
+  constructor(options, tools) {
+    super(new LocalSandbox(unnamed(options, "LocalSandbox"), "LocalSandboxToolkit"), named("local", tools, "LocalSandboxToolkit"));
   }
 }
 
@@ -132,9 +145,9 @@ export class LocalSandboxToolkit extends SandboxToolkit {
  * @extends {SandboxToolkit<E2BSandbox>}
  */
 export class E2BSandboxToolkit extends SandboxToolkit {
-  /** @param {E2BSandboxOptions} [options] */
-  constructor(options) {
-    super(new E2BSandbox(unnamed(options, "E2BSandbox"), "E2BSandboxToolkit"), { name: "e2b" });
+  /** @param {E2BSandboxOptions} [options] @param {SandboxToolOptions} [tools] */
+  constructor(options, tools) {
+    super(new E2BSandbox(unnamed(options, "E2BSandbox"), "E2BSandboxToolkit"), named("e2b", tools, "E2BSandboxToolkit"));
   }
 }
 
@@ -144,9 +157,9 @@ export class E2BSandboxToolkit extends SandboxToolkit {
  * @extends {SandboxToolkit<DaytonaSandbox>}
  */
 export class DaytonaSandboxToolkit extends SandboxToolkit {
-  /** @param {DaytonaSandboxOptions} [options] */
-  constructor(options) {
-    super(new DaytonaSandbox(unnamed(options, "DaytonaSandbox"), "DaytonaSandboxToolkit"), { name: "daytona" });
+  /** @param {DaytonaSandboxOptions} [options] @param {SandboxToolOptions} [tools] */
+  constructor(options, tools) {
+    super(new DaytonaSandbox(unnamed(options, "DaytonaSandbox"), "DaytonaSandboxToolkit"), named("daytona", tools, "DaytonaSandboxToolkit"));
   }
 }
 
@@ -156,9 +169,9 @@ export class DaytonaSandboxToolkit extends SandboxToolkit {
  * @extends {SandboxToolkit<DockerSandbox>}
  */
 export class DockerSandboxToolkit extends SandboxToolkit {
-  /** @param {DockerSandboxOptions} [options] */
-  constructor(options) {
-    super(new DockerSandbox(unnamed(options, "DockerSandbox"), "DockerSandboxToolkit"), { name: "docker" });
+  /** @param {DockerSandboxOptions} [options] @param {SandboxToolOptions} [tools] */
+  constructor(options, tools) {
+    super(new DockerSandbox(unnamed(options, "DockerSandbox"), "DockerSandboxToolkit"), named("docker", tools, "DockerSandboxToolkit"));
   }
 }
 
@@ -168,9 +181,9 @@ export class DockerSandboxToolkit extends SandboxToolkit {
  * @extends {SandboxToolkit<HttpSandbox>}
  */
 export class HttpSandboxToolkit extends SandboxToolkit {
-  /** @param {HttpSandboxOptions} [options] */
-  constructor(options) {
-    super(new HttpSandbox(unnamed(options, "HttpSandbox"), "HttpSandboxToolkit"), { name: "http" });
+  /** @param {HttpSandboxOptions} [options] @param {SandboxToolOptions} [tools] */
+  constructor(options, tools) {
+    super(new HttpSandbox(unnamed(options, "HttpSandbox"), "HttpSandboxToolkit"), named("http", tools, "HttpSandboxToolkit"));
   }
 }
 
@@ -180,9 +193,9 @@ export class HttpSandboxToolkit extends SandboxToolkit {
  * @extends {SandboxToolkit<VercelSandbox>}
  */
 export class VercelSandboxToolkit extends SandboxToolkit {
-  /** @param {VercelSandboxOptions} [options] */
-  constructor(options) {
-    super(new VercelSandbox(unnamed(options, "VercelSandbox"), "VercelSandboxToolkit"), { name: "vercel" });
+  /** @param {VercelSandboxOptions} [options] @param {SandboxToolOptions} [tools] */
+  constructor(options, tools) {
+    super(new VercelSandbox(unnamed(options, "VercelSandbox"), "VercelSandboxToolkit"), named("vercel", tools, "VercelSandboxToolkit"));
   }
 }
 
@@ -256,6 +269,61 @@ function unnamed(options, kind) {
   if (reading(`${where}: \`name\``, () => /** @type {any} */ (options)?.name) === undefined) return options;
   const whole = `new SandboxToolkit(new ${kind}({ ... }), { name: "..." })`;
   throw invalid(`${where}: there is no option \`name\`: its tools always have the same names. For others, write ${whole}`);
+}
+
+/**
+ * @param {string} name
+ * @param {SandboxToolOptions | undefined} tools
+ * @param {string} where
+ */
+function named(name, tools, where) {
+  return { ...checkNames(tools, TOOL_OPTIONS, where), name };
+}
+
+/** @param {any} sandbox */
+function canList(sandbox) {
+  return reading("the sandbox's `listFiles`", () => typeof sandbox.listFiles === "function");
+}
+
+/**
+ * @param {Record<string, any>} options names checked
+ * @param {string} where
+ * @param {boolean} lists whether the sandbox can list its files
+ * @returns {ToolSettings}
+ */
+function toolSettings({ maxToolOutputChars = DEFAULT_OUTPUT_CHARS, readOnly = false, tools, describe }, where, lists) {
+  const most = maxToolOutputChars === Infinity ? Infinity : checkInteger(maxToolOutputChars, "maxToolOutputChars", MIN_OUTPUT_CHARS, Number.MAX_SAFE_INTEGER);
+  checkBoolean(readOnly, "readOnly");
+  const chosen = checkNames(tools, TOOL_ROLES, `${where}: \`tools\``);
+  const usual = readOnly ? READING.filter((role) => role !== "list_files" || lists) : OFFERED;
+  const offered = new Set(TOOL_ROLES.filter((role) => isOffered(role, chosen[role], usual.includes(/** @type {any} */ (role)))));
+  const changing = readOnly && TOOL_ROLES.find((role) => offered.has(role) && !READING.includes(/** @type {any} */ (role)));
+  if (changing) throw invalid(`${where}: \`tools.${changing}\` changes things, and \`readOnly\` leaves out what does; leave out one of the two`);
+  if (offered.size === 0) throw invalid(`${where}: \`tools\` leaves no tool; there are ${TOOL_ROLES.join(", ")}`);
+  if (offered.has("list_files") && !lists) throw invalid(`${where}: \`tools.list_files\` needs a sandbox with listFiles(), and this one has none`);
+  // Where no command can print a part of a file, nothing else can.
+  const ranges = chosen.read_file?.range ?? !(offered.has("shell") || offered.has("run"));
+  return { offered, ranges: checkBoolean(ranges, "tools.read_file.range"), most, describe: checkDescribe(describe, where) };
+}
+
+/** @param {ToolRole} role @param {any} choice @param {boolean} usual */
+function isOffered(role, choice, usual) {
+  if (choice === undefined) return usual;
+  if (role === "read_file" && typeof choice === "object" && choice !== null) {
+    checkNames(choice, ["range"], "`tools.read_file`");
+    return true;
+  }
+  return checkBoolean(choice, `tools.${role}`);
+}
+
+/** @param {any} describe @param {string} where @returns {ToolSettings["describe"]} */
+function checkDescribe(describe, where) {
+  const checked = checkNames(describe, TOOL_ROLES, `${where}: \`describe\``);
+  for (const [role, text] of Object.entries(checked)) {
+    if (typeof text === "function" || (typeof text === "string" && text !== "")) continue;
+    throw invalid(`${where}: \`describe.${role}\` must be a text that is not empty, or a function that makes one of ours, not ${kindOf(text)}`);
+  }
+  return checked;
 }
 
 /** @param {string} providerId */

@@ -1,17 +1,18 @@
 // Tools for an agent: plain objects that Agentium, the Vercel AI SDK and Mastra take as they are, and
-// that other frameworks need one line for. defineTool() makes one; sandboxTools() makes the four that
-// every sandbox gets.
+// that other frameworks need one line for. defineTool() makes one; sandboxTools() makes those of a sandbox: four,
+// and what a toolkit's options add or leave out.
 //
 // Invariant: arguments are checked inside execute() too, because some frameworks hand over what the
 // model wrote; and whatever fails becomes one sentence that a model can act on, since it sees no more.
-import { PathSecurityError, SandboxError, detailsOf, wordsOf } from "./errors.js";
+import { PathSecurityError, SandboxError, detailsOf, lazily, wordsOf } from "./errors.js";
 import { unfenced } from "./fence.js";
 import { MAX_TIMEOUT_SECONDS, checkNames, invalid, isSignal, reading } from "./options.js";
-import { LANGUAGES, LARGER_FILE, forTools, inTool } from "./sandbox.js";
-import { isRecord, objectSchema } from "./schema.js";
+import { LANGUAGES, LARGER_FILE, forTools, inTool, toolCall } from "./sandbox.js";
+import { isRecord, objectSchema, plainSchema } from "./schema.js";
 
-/** @import { CloudSandbox, SandboxRunOptions, SandboxRunResult, SandboxTool, SandboxTools } from "../types/index.js" */
+/** @import { CloudSandbox, SandboxRunOptions, SandboxTool } from "../types/index.js" */
 /** @import { ToolConfig, ToolDef, ToolEffect } from "../types/index.js" */
+/** @import { ToolCall } from "./sandbox.js" */
 
 /** Longest and only form of tool name that every framework and model API takes. */
 const TOOL_NAME = /^[A-Za-z0-9_-]{1,64}$/;
@@ -20,6 +21,8 @@ const MAX_REASON = 1500;
 /** Largest file that read_file returns, where the sandbox can be told. */
 const MAX_FILE_BYTES = 16 * 1024 * 1024;
 const FILE_NOT_FOUND = "[file not found]";
+
+const extras = lazily("tool-extras.js", () => import("./tool-extras.js"));
 
 const EFFECTS = ["execute", "write", "read"];
 
@@ -67,15 +70,42 @@ function approvalNames(rule) {
  * @property {boolean} keepsVariables code runs in an interpreter
  */
 
+/** The tools that there are, in their order. */
+export const TOOL_ROLES = Object.freeze(/** @type {const} */ (["run", "shell", "write_file", "read_file", "list_files", "edit_file"]));
+
 /**
- * The four tools of a sandbox, in the order run, shell, write_file, read_file. Every call makes new
- * objects over the same sandbox.
+ * @typedef {typeof TOOL_ROLES[number]} ToolRole
+ * @typedef {object} ToolSettings what a toolkit's options come to
+ * @property {ReadonlySet<ToolRole>} offered
+ * @property {boolean} ranges whether read_file takes `offset` and `limit`
+ * @property {number} most characters of a result
+ * @property {Partial<Record<ToolRole, string | ((text: string) => string)>>} describe
+ */
+
+/**
+ * @typedef {object} Call what a framework gives with a call
+ * @property {AbortSignal | undefined} signal
+ * @property {((text: string) => void) | undefined} onOutput never throws
+ */
+
+/**
+ * @typedef {object} Kind one of the tools
+ * @property {ToolEffect} effect
+ * @property {Record<string, object>} properties
+ * @property {string} text
+ * @property {(args: any, call: Call) => Promise<string>} body
+ */
+
+/**
+ * The tools of a sandbox. Every call makes new objects over the same sandbox.
  *
  * @param {CloudSandbox} sandbox
  * @param {string} prefix such as "sandbox_local"
- * @returns {SandboxTools}
+ * @param {ToolSettings} settings
+ * @returns {SandboxTool[]}
  */
-export function sandboxTools(sandbox, prefix) {
+export function sandboxTools(sandbox, prefix, settings) {
+  const { offered, ranges, most, describe } = settings;
   const providerId = reading("the sandbox's `providerId`", () => sandbox.providerId);
   const isAgent = providerId.startsWith(AGENT_PREFIX);
   const host = isAgent ? providerId.slice(AGENT_PREFIX.length) : providerId;
@@ -84,44 +114,77 @@ export function sandboxTools(sandbox, prefix) {
   const ownLanguage = isAgent && host === "unix-local" ? "python" : undefined;
   // Of a sandbox of another's making no more is known than what the port says.
   const facts = reading("the sandbox", () => /** @type {any} */ (sandbox)[forTools]);
-  const text = executeTexts(place, facts);
-  return [
-    sandboxTool(`${prefix}_run`, "execute", runSchema(facts), text.run, (args, signal) => {
-      const { language = ownLanguage, timeoutSeconds } = args;
-      return runSource(sandbox, args.code, language, given({ timeoutSeconds, signal }));
+  const texts = executeTexts(place, facts);
+  const shell = offered.has("shell") ? `${prefix}_shell` : undefined;
+  /** @param {AbortSignal | undefined} signal */
+  const readOptions = (signal) => {
+    const options = given({ maxBytes: facts ? MAX_FILE_BYTES : undefined, signal });
+    return Object.keys(options).length > 0 ? options : undefined;
+  };
+  /** @type {Record<ToolRole, () => Kind>} */
+  const kinds = {
+    run: () => ({
+      effect: "execute",
+      properties: runSchema(facts),
+      text: texts.run,
+      body: ({ code, language = ownLanguage, timeoutSeconds }, call) =>
+        runSource(sandbox, code, language, { timeoutSeconds, call, most, knows: facts !== undefined }),
     }),
-    sandboxTool(`${prefix}_shell`, "execute", SHELL, text.shell, (args, signal) => {
-      return runSource(sandbox, args.command, COMMAND, given({ timeoutSeconds: args.timeoutSeconds, signal }));
+    shell: () => ({
+      effect: "execute",
+      properties: SHELL,
+      text: texts.shell,
+      body: ({ command, timeoutSeconds }, call) =>
+        runSource(sandbox, command, COMMAND, { timeoutSeconds, call, most, knows: facts !== undefined }),
     }),
-    sandboxTool(
-      `${prefix}_write_file`,
-      "write",
-      WRITE_FILE,
-      `Create or replace a file ${place}; missing folders are made. Returns "ok".`,
-      async (args, signal) => {
-        const { path, contents, encoding = "utf8" } = args;
+    write_file: () => ({
+      effect: "write",
+      properties: WRITE_FILE,
+      text: `Create or replace a file ${place}; missing folders are made. Returns "ok".`,
+      async body({ path, contents, encoding = "utf8" }, { signal }) {
         await sandbox.writeFile(path, contents, encoding, ...(signal ? [{ signal }] : []));
         return "ok";
       },
-    ),
-    sandboxTool(
-      `${prefix}_read_file`,
-      "read",
-      READ_FILE,
-      `Read a whole file ${place}. Returns its content, or "${FILE_NOT_FOUND}".`,
-      async (args, signal) => {
-        const { path, encoding = "utf8" } = args;
-        const maxBytes = facts ? MAX_FILE_BYTES : undefined;
-        const options = given({ maxBytes, signal });
-        const more = Object.keys(options).length > 0 ? [options] : [];
+    }),
+    read_file: () => ({
+      effect: "read",
+      properties: ranges ? { ...READ_FILE, ...RANGE } : READ_FILE,
+      text: `Read ${ranges ? "a file, or some lines of it," : "a whole file"} ${place}. Returns its content, or "${FILE_NOT_FOUND}".`,
+      async body({ path, encoding = "utf8", ...range }, { signal }) {
+        const options = readOptions(signal);
         try {
-          return contentText(await sandbox.readFile(path, encoding, ...more));
+          const content = await sandbox.readFile(path, encoding, ...(options ? [options] : []));
+          return await contentText(content, encoding, range, { name: `${prefix}_read_file`, shell, ranges, most });
         } catch (error) {
           throw withAdvice(error);
         }
       },
-    ),
-  ];
+    }),
+    list_files: () => ({
+      effect: "read",
+      properties: LIST_FILES,
+      text: `List the files ${place}, in all folders, with their sizes. Returns a line for each.`,
+      body: async (args, { signal }) => (await extras()).listOf(sandbox, args, { signal, most, shell }),
+    }),
+    edit_file: () => ({
+      effect: "write",
+      properties: EDIT_FILE,
+      text: `Replace text in a file ${place}. \`oldText\` must be in the file exactly once, spaces and line ends included. Returns "ok" and the line.`,
+      body: async (args, { signal }) => (await extras()).edit(sandbox, args, signal, readOptions(signal)),
+    }),
+  };
+  return TOOL_ROLES.filter((role) => offered.has(role)).map((role) => {
+    const kind = kinds[role]();
+    return sandboxTool(`${prefix}_${role}`, { ...kind, text: described(role, describe[role], kind.text) });
+  });
+}
+
+/** @param {ToolRole} role @param {string | ((text: string) => string) | undefined} own @param {string} text */
+function described(role, own, text) {
+  if (own === undefined) return text;
+  const made = typeof own === "function" ? own(text) : own;
+  if (typeof made === "string" && made !== "") return made;
+  throw invalid(`\`describe.${role}\` must return a text that is not empty`);
 }
 
 /**
@@ -165,16 +228,26 @@ const COMMAND = Symbol("command");
  * @param {CloudSandbox} sandbox
  * @param {string} source
  * @param {"python" | "node" | "shell" | typeof COMMAND | undefined} chosen
- * @param {SandboxRunOptions} options
+ * @param {{ timeoutSeconds?: number, call: Call, most: number, knows: boolean }} how knows: whether the sandbox is of this package
  */
-async function runSource(sandbox, source, chosen, options) {
+async function runSource(sandbox, source, chosen, { timeoutSeconds, call: { signal, onOutput }, most, knows }) {
   const { text, language: named } = unfenced(source);
   const language = named === "shell" ? COMMAND : (named ?? chosen);
   const isShell = language === COMMAND || language === "shell";
   // A line end of Windows would make the last word of each line end in a carriage return.
   const lines = isShell ? text.replaceAll("\r\n", "\n") : text;
-  const result = language === COMMAND ? sandbox.shell(lines, options) : sandbox.run(lines, given({ language, ...options }));
-  return resultText(await result);
+  /** @type {ToolCall} */
+  const heard = onOutput ? { onOutput } : {};
+  /** @type {SandboxRunOptions} */
+  const options = { ...given({ timeoutSeconds, signal }), ...(knows && { [toolCall]: heard }) };
+  const result = await (language === COMMAND ? sandbox.shell(lines, options) : sandbox.run(lines, { ...given({ language }), ...options }));
+  if (typeof result?.output !== "string") throw protocolError("the sandbox's answer has no `output` text");
+  // A sandbox that has not told of it as it came tells it now.
+  if (!heard.parts && result.output !== "") onOutput?.(result.output);
+  // Who stands in between may have changed the text, and had a reason.
+  const parts = heard.parts?.text === result.output ? heard.parts : undefined;
+  const json = JSON.stringify(result);
+  return json.length <= most && !parts?.dropped ? json : (await extras()).longResult(result, parts, most);
 }
 
 // The schemas use no keyword that one of the model APIs refuses, such as exclusiveMinimum.
@@ -213,20 +286,30 @@ const READ_FILE = {
   path: { type: "string", description: "File to read; a relative path starts at the working directory." },
   encoding: { type: "string", enum: ["utf8", "base64"], description: "How to return it; utf8 when omitted." },
 };
-const OPTIONAL = ["language", "timeoutSeconds", "encoding"];
+const RANGE = {
+  offset: { type: "integer", minimum: 1, description: "First line to return; 1 when omitted." },
+  limit: { type: "integer", minimum: 1, description: "How many lines; all that fit when omitted." },
+};
+const LIST_FILES = {
+  path: { type: "string", description: "Folder whose files are listed; the working directory when omitted." },
+};
+const EDIT_FILE = {
+  path: { type: "string", description: "File to change; a relative path starts at the working directory." },
+  oldText: { type: "string", description: "The text to replace, exactly as it is in the file." },
+  newText: { type: "string", description: "What stands there instead; empty to delete it." },
+  replaceAll: { type: "boolean", description: "Replace every place where it is; false when omitted." },
+};
+const OPTIONAL = ["language", "timeoutSeconds", "encoding", "offset", "limit", "replaceAll"];
 
 /**
  * A tool over a sandbox: its failures are explained to the model, and records name it.
  *
  * @param {string} name
- * @param {ToolEffect} effect
- * @param {Record<string, object>} properties
- * @param {string} description
- * @param {(args: any, signal: AbortSignal | undefined) => Promise<string>} body
+ * @param {Kind} kind
  * @returns {SandboxTool}
  */
-export function sandboxTool(name, effect, properties, description, body) {
-  const required = Object.keys(properties).filter((key) => !OPTIONAL.includes(key));
+export function sandboxTool(name, { effect, properties, text: description, body }) {
+  const required = properties === LIST_FILES ? [] : Object.keys(properties).filter((key) => !OPTIONAL.includes(key));
   const json = { type: "object", properties, required, additionalProperties: false };
   const schema = objectSchema(json, { where: name, tool: name, prepare: { timeoutSeconds: tolerantTimeout } });
   // `sandbox: false`: Agentium must not run the function from its source text, which would lose `body`.
@@ -234,7 +317,7 @@ export function sandboxTool(name, effect, properties, description, body) {
     const signal = signalOf(ctx, extra);
     if (signal?.aborted) throw signal.reason;
     try {
-      return await inTool(name, () => callIdOf(ctx, extra), () => body(args, signal));
+      return await inTool(name, () => callIdOf(ctx, extra), () => body(args, { signal, onOutput: listenerOf(ctx, extra) }));
     } catch (error) {
       if (signal?.aborted && error === signal.reason) throw error;
       throw explained(name, effect, error);
@@ -258,7 +341,7 @@ function tool({ name, description, schema, ...options }, body) {
     description,
     parameters: schema,
     inputSchema: schema,
-    rawJsonSchema: schema,
+    rawJsonSchema: plainSchema(schema),
     ...options,
     execute,
   };
@@ -292,6 +375,27 @@ function signalOf(ctx, extra) {
 }
 
 /**
+ * Who wants to hear the output of a call as it comes. A listener that fails, as a stream does whose reader has gone,
+ * is no reason to end the command.
+ *
+ * @param {any} ctx
+ * @param {any} extra
+ * @returns {((text: string) => void) | undefined}
+ */
+function listenerOf(ctx, extra) {
+  const listener = reading("the context's `onOutput`", () => [ctx?.onOutput, extra?.onOutput]).find((it) => typeof it === "function");
+  if (!listener) return undefined;
+  return (text) => {
+    try {
+      const returned = listener(text);
+      if (typeof returned?.then === "function") returned.then(undefined, () => {});
+    } catch {
+      // Its own affair.
+    }
+  };
+}
+
+/**
  * The id that the framework, or the model, has given to the call, where it hands it on: the AI SDK, Mastra and Agentium in the
  * context, LangChain and OpenAI Agents in an object of the call.
  *
@@ -321,17 +425,25 @@ function given(options) {
   );
 }
 
-/** @param {SandboxRunResult} result */
-function resultText(result) {
-  if (typeof result?.output === "string") return JSON.stringify(result);
-  throw protocolError("the sandbox's answer has no `output` text");
-}
-
-/** @param {string | null} content */
-function contentText(content) {
+/**
+ * @param {string | null} content
+ * @param {string} encoding
+ * @param {{ offset?: number, limit?: number }} range
+ * @param {{ name: string, shell: string | undefined, ranges: boolean, most: number }} tool
+ */
+async function contentText(content, encoding, range, { name, shell, ranges, most }) {
   if (content === null || content === undefined) return FILE_NOT_FOUND;
-  if (typeof content === "string") return content;
-  throw protocolError("the sandbox's answer is neither text nor null");
+  if (typeof content !== "string") throw protocolError("the sandbox's answer is neither text nor null");
+  const isPart = range.offset !== undefined || range.limit !== undefined;
+  if (encoding === "base64") {
+    if (isPart) throw invalid("`offset` and `limit` count lines of text; leave them out with base64");
+    if (content.length <= most) return content;
+    const how = shell ? `; take a part of it with ${shell}, as \`head -c 20000 file | base64\` does` : "";
+    throw new SandboxError(`the file has ${content.length} characters in base64, and a result at most ${most}${how}`, { code: "ERR_SANDBOX_TOO_LARGE" });
+  }
+  if (!isPart && content.length <= most) return content;
+  const { linesOf, longContent } = await extras();
+  return ranges ? linesOf(content, range, most) : longContent(content, most, name, shell);
 }
 
 /** The error, with a way to get at a file that is too large. @param {unknown} cause */

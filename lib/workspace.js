@@ -3,7 +3,7 @@
 import { SandboxError, lazily, pathTraversal } from "./errors.js";
 import { LocalSandbox } from "./local.js";
 import { checkNames, checkSignal, checkString, checkWord, reading } from "./options.js";
-import { EXEC_OPTIONS, checksNetwork, execWithin, signalIn, watch } from "./sandbox.js";
+import { EXEC_OPTIONS, checksNetwork, execWithin, signalIn, toolCall, toolCallIn, watch } from "./sandbox.js";
 import { Seeded } from "./seeded.js";
 
 const { constants } = process.getBuiltinModule("node:buffer");
@@ -111,13 +111,13 @@ export class LocalWorkspace extends ManifestWorkspace {
     const { language = LANGUAGES[0] } = given;
     checkString(code, "code");
     checkWord(language, LANGUAGES, "language");
-    return this.#runSpec(language === "shell" ? { command: code } : { code, language }, given);
+    return this.#runSpec(language === "shell" ? { command: code } : { code, language }, given, toolCallIn(options));
   }
 
   /** @param {string} command @param {SandboxRunOptions} [options] */
   async shell(command, options) {
     const given = checkNames(options, RUN_OPTIONS, "shell", EXEC_ONLY);
-    return this.#runSpec({ command: checkString(command, "command") }, given);
+    return this.#runSpec({ command: checkString(command, "command") }, given, toolCallIn(options));
   }
 
   /**
@@ -174,14 +174,15 @@ export class LocalWorkspace extends ManifestWorkspace {
    *
    * @param {{ command: string } | { code: string, language: string }} what
    * @param {SandboxRunOptions} options names checked
+   * @param {import("./sandbox.js").ToolCall} [tool]
    * @returns {Promise<SandboxRunResult>}
    */
-  async #runSpec(what, options) {
+  async #runSpec(what, options, tool) {
     const { timeoutSeconds, env } = options;
     const signal = checkSignal(options.signal);
     const { maxOutputBytes } = this.#options;
     const result = await this.use(signal, () =>
-      this.#exec({ ...what, timeoutSeconds, env, maxOutputBytes, mergeStreams: true }, signal),
+      this.#exec({ ...what, timeoutSeconds, env, maxOutputBytes, mergeStreams: true, ...(tool && { [toolCall]: tool }) }, signal),
     );
     return {
       output: result.output,

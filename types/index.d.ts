@@ -1003,6 +1003,11 @@ export interface ToolResult {
 export interface ToolCallContext {
   signal?: CallSignal | undefined;
   abortSignal?: CallSignal | undefined;
+  /**
+   * Hears the output of the run and the shell tool as it comes, as text. What it throws does not stop the command. Of a
+   * sandbox of your own making it hears all at the end.
+   */
+  onOutput?: ((text: string) => unknown) | undefined;
 }
 
 /** What a tool may have besides its name, description, parameters and function. */
@@ -1084,7 +1089,7 @@ export function defineTool<Args extends object = Record<string, any>>(
   config: ToolBasics<Args, { type: "object"; properties?: Record<string, any>; [keyword: string]: unknown }>,
 ): ToolDef<ToolSchema<Args>>;
 
-/** Arguments of the four tools, after the check. */
+/** Arguments of the tools, after the check. */
 export interface SandboxToolArgs {
   code?: string;
   command?: string;
@@ -1093,15 +1098,22 @@ export interface SandboxToolArgs {
   contents?: string;
   encoding?: FileEncoding;
   timeoutSeconds?: number;
+  /** Of read_file with `range`: lines. */
+  offset?: number;
+  limit?: number;
+  oldText?: string;
+  newText?: string;
+  replaceAll?: boolean;
 }
 
 /**
- * One of a sandbox's four tools.
+ * One of a sandbox's tools.
  *
  * `execute` checks the arguments again, with the same rules as `parameters.safeParse`: unknown members
  * are dropped, null is absent, a number may be written as text, and a `timeoutSeconds` above 3600 is
  * cut to 3600. Everything else is refused in words. It resolves with text for the model: JSON of the
- * result (run, shell), "ok" (write_file), the content or "[file not found]" (read_file). It rejects
+ * result (run, shell), "ok" (write_file, edit_file), the content or "[file not found]" (read_file), a line for each file
+ * (list_files); never more than `maxToolOutputChars` characters. It rejects
  * with an error whose message says what failed, whether anything may have run and whether a repeat is
  * safe; or with the signal's reason.
  */
@@ -1113,8 +1125,8 @@ export interface SandboxTool {
   readonly parameters: ToolSchema;
   /** Same object as `parameters`. */
   readonly inputSchema: ToolSchema;
-  /** Same object as `parameters`. */
-  readonly rawJsonSchema: ToolSchema;
+  /** A plain copy of `parameters`, without the functions. */
+  readonly rawJsonSchema: Record<string, any>;
   /** Opts out of Agentium's function sandboxing, which would lose what `execute` closes over. */
   readonly sandbox: false;
   readonly effect: ToolEffect;
@@ -1128,6 +1140,38 @@ export type SandboxTools = [
   writeFile: SandboxTool,
   readFile: SandboxTool,
 ];
+
+/** What a sandbox's tools are called, behind `sandbox_<name>_`; in the order of getTools(). */
+export type SandboxToolRole = "run" | "shell" | "write_file" | "read_file" | "list_files" | "edit_file";
+
+/** Which tools a model is given, and how much of a result it sees. */
+export interface SandboxToolOptions {
+  /** Most characters of a result; what is longer keeps head and tail. 50000 when left out; 1000 or more, or Infinity. */
+  maxToolOutputChars?: number | undefined;
+  /** Only tools that change nothing: read_file with `range`, and list_files where the sandbox can list. */
+  readOnly?: boolean | undefined;
+  /**
+   * false leaves a tool out, true adds one: list_files and edit_file are off unless named. `read_file: { range: true }`
+   * gives that tool `offset` and `limit`, in lines; it has them anyway where no command can be run.
+   */
+  tools?:
+    | {
+        run?: boolean | undefined;
+        shell?: boolean | undefined;
+        write_file?: boolean | undefined;
+        read_file?: boolean | { range?: boolean | undefined } | undefined;
+        list_files?: boolean | undefined;
+        edit_file?: boolean | undefined;
+      }
+    | undefined;
+  /** What a tool says of itself: a text, or a function of ours. */
+  describe?: { [Role in SandboxToolRole]?: string | ((text: string) => string) | undefined } | undefined;
+}
+
+/** The four tools; with options that change which there are, a list of no known length. */
+export type SandboxToolsOf<Options> = Options extends { tools: object } | { readOnly: true | boolean }
+  ? SandboxTool[]
+  : SandboxTools;
 
 // ---- providers by name ----------------------------------------------------------------------------
 
@@ -1169,20 +1213,23 @@ export abstract class Toolkit {
 }
 
 /**
- * The four tools `sandbox_<name>_run`, `_shell`, `_write_file` and `_read_file` of one sandbox. Nothing
+ * The tools of one sandbox: `sandbox_<name>_run`, `_shell`, `_write_file` and `_read_file`, and what the options add. Nothing
  * is created before the first call; close it when the work is done. Use one per session: whoever
  * shares a sandbox shares its files.
  */
-export class SandboxToolkit<Sandbox extends CloudSandbox = CloudSandbox> extends Toolkit {
+export class SandboxToolkit<
+  Sandbox extends CloudSandbox = CloudSandbox,
+  Options extends SandboxToolOptions = {},
+> extends Toolkit {
   /**
    * `name`: 1 to 45 characters a-z, 0-9, `_`, `-`; default: the sandbox's `providerId`, "local" for a
    * LocalSandbox and "workspace" for a SandboxAgent. Throws when the sandbox lacks a member of the port.
    */
-  constructor(sandbox: Sandbox, options?: { name?: string | undefined });
+  constructor(sandbox: Sandbox, options?: { name?: string | undefined } & Options);
   /** "sandbox-" and the name. */
   get name(): string;
   /** New objects each time, over the same sandbox; in this order. */
-  getTools(): SandboxTools;
+  getTools(): SandboxToolsOf<Options>;
   getSandbox(): Sandbox;
   /** Closes the sandbox; the options are passed on to it. */
   close(options?: SandboxCloseOptions): Promise<void>;
@@ -1190,33 +1237,33 @@ export class SandboxToolkit<Sandbox extends CloudSandbox = CloudSandbox> extends
 }
 
 /** The four `sandbox_local_*` tools of a new LocalSandbox. **Not isolated**, see LocalSandbox. */
-export class LocalSandboxToolkit extends SandboxToolkit<LocalSandbox> {
-  constructor(options?: LocalSandboxOptions);
+export class LocalSandboxToolkit<Options extends SandboxToolOptions = {}> extends SandboxToolkit<LocalSandbox, Options> {
+  constructor(options?: LocalSandboxOptions, tools?: Options);
 }
 
 /** The four `sandbox_daytona_*` tools of a new DaytonaSandbox. */
-export class DaytonaSandboxToolkit extends SandboxToolkit<DaytonaSandbox> {
-  constructor(options?: DaytonaSandboxOptions);
+export class DaytonaSandboxToolkit<Options extends SandboxToolOptions = {}> extends SandboxToolkit<DaytonaSandbox, Options> {
+  constructor(options?: DaytonaSandboxOptions, tools?: Options);
 }
 
 /** The four `sandbox_vercel_*` tools of a new VercelSandbox. */
-export class VercelSandboxToolkit extends SandboxToolkit<VercelSandbox> {
-  constructor(options?: VercelSandboxOptions);
+export class VercelSandboxToolkit<Options extends SandboxToolOptions = {}> extends SandboxToolkit<VercelSandbox, Options> {
+  constructor(options?: VercelSandboxOptions, tools?: Options);
 }
 
 /** The four `sandbox_e2b_*` tools of a new E2BSandbox. */
-export class E2BSandboxToolkit extends SandboxToolkit<E2BSandbox> {
-  constructor(options?: E2BSandboxOptions);
+export class E2BSandboxToolkit<Options extends SandboxToolOptions = {}> extends SandboxToolkit<E2BSandbox, Options> {
+  constructor(options?: E2BSandboxOptions, tools?: Options);
 }
 
 /** The four `sandbox_docker_*` tools of a new DockerSandbox. */
-export class DockerSandboxToolkit extends SandboxToolkit<DockerSandbox> {
-  constructor(options?: DockerSandboxOptions);
+export class DockerSandboxToolkit<Options extends SandboxToolOptions = {}> extends SandboxToolkit<DockerSandbox, Options> {
+  constructor(options?: DockerSandboxOptions, tools?: Options);
 }
 
 /** The four `sandbox_http_*` tools of a new HttpSandbox. */
-export class HttpSandboxToolkit extends SandboxToolkit<HttpSandbox> {
-  constructor(options?: HttpSandboxOptions);
+export class HttpSandboxToolkit<Options extends SandboxToolOptions = {}> extends SandboxToolkit<HttpSandbox, Options> {
+  constructor(options?: HttpSandboxOptions, tools?: Options);
 }
 
 /** All tools of some toolkits by name; of two with the same name the later one. */

@@ -42,6 +42,7 @@ export type {
   SandboxRunResult,
   SandboxSnapshotOptions,
   SandboxTool,
+  SandboxToolOptions,
   SandboxTools,
   ToolDef,
   ToolResult,

@@ -241,7 +241,8 @@ export class Guest {
 /** @param {string} name @param {Guest} guest */
 function listTool(name, guest) {
   const description = "List the files of the workspace, with their sizes in bytes. Returns a line for each file.";
-  return sandboxTool(name, "read", LIST_FILES, description, async ({ path }, signal) => {
+  /** @param {{ path: string }} args @param {{ signal: AbortSignal | undefined }} call */
+  async function body({ path }, { signal }) {
     const folder = path.replace(/^(\.?\/)+|^\.$/, "").replace(/\/+$/, "");
     const all = await listed(/** @type {any} */ (guest), signal);
     const files = all.filter((file) => folder === "" || file.path === folder || file.path.startsWith(`${folder}/`));
@@ -251,5 +252,6 @@ function listTool(name, guest) {
     if (shown.length > MOST_TOLD) lines.push(`[${shown.length - MOST_TOLD} more; list a folder of them]`);
     if (shown.length < files.length) lines.push(`[${files.length - shown.length} in .git, node_modules and the like; list such a folder by its path]`);
     return lines.join("\n");
-  });
+  }
+  return sandboxTool(name, { effect: "read", properties: LIST_FILES, text: description, body });
 }

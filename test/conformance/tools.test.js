@@ -254,6 +254,112 @@ for (const provider of providers) {
       assert.equal(world.existing().length, 1);
     });
 
+    const chosen = (t, options, more) => {
+      const world = provider.world(t);
+      const sandbox = world.make(more);
+      const toolkit = new SandboxToolkit(sandbox, { name: provider.name, ...options });
+      const tools = Object.fromEntries(toolkit.getTools().map((tool) => [tool.name.replace(/^sandbox_[a-z0-9]+_/, ""), tool]));
+      return { world, sandbox, toolkit, tools };
+    };
+
+    test("F1 a long output keeps its head and its tail, and one line says what is missing and how to get it", async (t) => {
+      const { shell, run } = open(t);
+      // More than the sandbox keeps.
+      const texts = [await callTool(shell, { command: "seq 1 200000" }), await callTool(run, { code: "for i in range(1, 200001): print(i)" })];
+      for (const text of texts) {
+        assert.ok(text.length <= 50_000 && text.length > 40_000, `${text.length}`);
+        const { output, exitCode, outputTruncated } = JSON.parse(text);
+        assert.deepEqual([exitCode, outputTruncated], [0, true]);
+        const [head, line, tail] = output.split(/^\[(.*)\]$/m);
+        assert.match(head, /^1\n2\n3\n/);
+        assert.match(tail, /\n199999\n200000\n$/);
+        const missing = Number(/^([\d,]+) bytes left out here; .*out\.txt/.exec(line)[1].replaceAll(",", ""));
+        assert.equal(head.length + tail.length - 1 + missing, 1288895, "nothing is missing that is not told");
+      }
+    });
+
+    test("F1 the bound holds for what escapes make long, and is a setting", async (t) => {
+      const { tools } = chosen(t, { maxToolOutputChars: 2000 });
+      const text = await callTool(tools.run, { code: "print('\\x01' * 5000, end='')" });
+      assert.ok(text.length <= 2000 && text.length > 1000, `${text.length}`);
+      assert.match(JSON.parse(text).output, /\n\[4,\d\d\d characters left out here; .*\]\n/);
+      assert.deepStrictEqual(JSON.parse(await callTool(tools.shell, { command: "seq 1 100" })).outputTruncated, undefined);
+      await callTool(tools.shell, { command: "seq 1 3000 > long.txt" });
+      const content = await callTool(tools.read_file, { path: "long.txt" });
+      assert.ok(content.length <= 2000 && content.length > 1500, `${content.length}`);
+      assert.match(content, /^1\n2\n[^]*\n\[sandbox_\w+_read_file: 12,\d\d\d characters of 13,893 \(3,000 lines\) left out here; print parts .* with sandbox_\w+_shell, .*\]\n[^]*\n3000\n$/);
+      assert.match(await callTool(tools.read_file, { path: "long.txt", encoding: "base64" }), /^Error: .*18524 characters.* at most 2000; .*base64/);
+    });
+
+    test("F1 output is heard as it comes, and a listener that throws ends nothing", async (t) => {
+      const { shell } = open(t);
+      const heard = [];
+      let first;
+      const begun = new Promise((resolve) => (first = resolve));
+      const onOutput = (text) => {
+        heard.push(text);
+        first();
+        throw new Error("a reader that has gone");
+      };
+      const call = callTool(shell, { command: "echo one; while [ ! -e go ]; do sleep 0.05; done; echo two" }, { onOutput });
+      await begun;
+      assert.equal(heard.join(""), "one\n");
+      await callTool(shell, { command: "touch go" });
+      assert.deepStrictEqual(JSON.parse(await call), { output: "one\ntwo\n", exitCode: 0 });
+      assert.equal(heard.join(""), "one\ntwo\n");
+    });
+
+    test("F1 list_files, edit_file and read_file with a range", async (t) => {
+      const { tools } = chosen(t, { tools: { list_files: true, edit_file: true, read_file: { range: true } } });
+      assert.deepEqual(Object.keys(tools), ["run", "shell", "write_file", "read_file", "list_files", "edit_file"]);
+      // A home may have files of its own.
+      const own = (await callTool(tools.list_files, {})).split("\n").filter((line) => line.startsWith("."));
+      await callTool(tools.write_file, { path: "src/a.txt", contents: "one\ntwo\nthree\ntwo\n" });
+      await callTool(tools.write_file, { path: "b.txt", contents: "b" });
+      const made = ["b.txt (1 bytes)", "src/a.txt (18 bytes)", ""];
+      assert.deepEqual((await callTool(tools.list_files, {})).split("\n"), [...own, ...made]);
+      assert.equal(await callTool(tools.list_files, { path: "./src/" }), "src/a.txt (18 bytes)\n");
+      assert.equal(await callTool(tools.list_files, { path: "none" }), "[no files in none]");
+
+      const edit = (oldText, newText, more) => callTool(tools.edit_file, { path: "src/a.txt", oldText, newText, ...more });
+      assert.equal(await edit("three", "3"), "ok: replaced 1 place (line 3)");
+      assert.match(await edit("two", "2"), /^Error: .*`oldText` is in src\/a\.txt 2 times \(at lines 2, 4\).*`replaceAll`.* Nothing was written/s);
+      assert.match(await edit("four", "4"), /^Error: .*`oldText` is not in src\/a\.txt.* Nothing was written/s);
+      assert.equal(await edit("two", "2", { replaceAll: true }), "ok: replaced 2 places (line 2, 4)");
+      assert.match(await callTool(tools.edit_file, { path: "none", oldText: "a", newText: "b" }), /^Error: .*there is no file none/);
+      assert.equal(await callTool(tools.read_file, { path: "src/a.txt" }), "one\n2\n3\n2\n");
+      assert.equal(await callTool(tools.read_file, { path: "src/a.txt", offset: 2, limit: 2 }), "2\n3\n[lines 2 to 3 of 4; call again with offset 4 for more]");
+      assert.equal(await callTool(tools.read_file, { path: "src/a.txt", offset: 4 }), "2\n");
+      assert.equal(await callTool(tools.read_file, { path: "src/a.txt", offset: 9 }), "[the file has 4 lines, and no line 9]");
+    });
+
+    test("F1 two edits of one file at once: both are in it", async (t) => {
+      const { tools } = chosen(t, { tools: { edit_file: true } });
+      await callTool(tools.write_file, { path: "f", contents: "a b c d" });
+      const letters = ["a", "b", "c", "d"];
+      const made = await Promise.all(letters.map((it) => callTool(tools.edit_file, { path: "f", oldText: it, newText: it.toUpperCase() })));
+      assert.deepEqual(made, letters.map(() => "ok: replaced 1 place (line 1)"));
+      assert.equal(await callTool(tools.read_file, { path: "f" }), "A B C D");
+    });
+
+    test("F1 readOnly: nothing that changes anything, and all can be read", async (t) => {
+      const { tools, sandbox } = chosen(t, { readOnly: true, maxToolOutputChars: 1000 });
+      assert.deepEqual(Object.keys(tools), ["read_file", "list_files"]);
+      for (const tool of Object.values(tools)) assert.equal(tool.effect, "read");
+      const lines = Array.from({ length: 500 }, (_, index) => `line ${index + 1}\n`);
+      await sandbox.writeFile("f", lines.join(""));
+      let read = "";
+      for (let offset = 1, calls = 0; offset <= 500; calls++) {
+        assert.ok(calls < 20);
+        const text = await callTool(tools.read_file, { path: "f", offset });
+        assert.ok(text.length <= 1000);
+        const [, part, next] = /^([^]*?)(?:\[lines \d+ to \d+ of 500; call again with offset (\d+) for more\])?$/.exec(text);
+        read += part;
+        offset = Number(next ?? 501);
+      }
+      assert.equal(read, lines.join(""));
+    });
+
     test("K6 the host's signal reaches run and shell, wherever the host puts it", async (t) => {
       const { run, shell, world } = open(t);
       const reason = new Error("the run was stopped");

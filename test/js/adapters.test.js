@@ -5,6 +5,7 @@ import { createRequire } from "node:module";
 import { describe, test } from "node:test";
 
 import { SandboxToolkit, defineTool } from "cloudsandbox";
+import * as aiSdk from "cloudsandbox/ai-sdk";
 import * as anthropic from "cloudsandbox/anthropic";
 import * as langChain from "cloudsandbox/langchain";
 import * as mcp from "cloudsandbox/mcp";
@@ -14,13 +15,14 @@ import { fakeSandbox } from "../support/fake.js";
 import { runNode } from "../support/node.js";
 import { rejection } from "../support/wait.js";
 
+const { aiSdkTools } = aiSdk;
 const { anthropicTools } = anthropic;
 const { langChainTools } = langChain;
 const { mcpTools } = mcp;
 const { openAIAgentsTools } = openAIAgents;
 
-const MODULES = { anthropic, langchain: langChain, mcp, "openai-agents": openAIAgents };
-const ADAPTERS = { anthropicTools, langChainTools, mcpTools, openAIAgentsTools };
+const MODULES = { "ai-sdk": aiSdk, anthropic, langchain: langChain, mcp, "openai-agents": openAIAgents };
+const ADAPTERS = { aiSdkTools, anthropicTools, langChainTools, mcpTools, openAIAgentsTools };
 
 function open(answers) {
   const fake = fakeSandbox(answers);
@@ -67,7 +69,7 @@ for (const [name, adapt] of Object.entries(ADAPTERS)) {
     test("never drops an approval", () => {
       for (const requiresApproval of [true, () => false]) {
         const tools = [own({ requiresApproval })];
-        if (name === "openAIAgentsTools") assert.equal(adapt(tools).length, 1);
+        if (["aiSdkTools", "openAIAgentsTools"].includes(name)) assert.equal(Object.keys(adapt(tools)).length, 1);
         else assert.throws(() => adapt(tools), { code: "ERR_SANDBOX_INVALID_ARG", message: /"own" has `requiresApproval`/ });
       }
     });
@@ -210,5 +212,69 @@ describe("mcpTools", () => {
     await assert.rejects(callTool({ params: { name: "toString" } }), { code: -32602, message: "Unknown tool: toString" });
     const signal = AbortSignal.abort("no longer wanted");
     assert.equal(await rejection(callTool(shell({ command: "ls" }), { signal })), "no longer wanted");
+  });
+});
+
+describe("aiSdkTools: preliminary results while a command runs", () => {
+  /** A fake whose shell tells its output in steps, as the sandboxes of this package do through their tools. */
+  async function steps(parts) {
+    let resolve;
+    const controller = new AbortController();
+    const tool = defineTool({
+      name: "own",
+      description: "Own.",
+      parameters: { type: "object" },
+      effect: "execute",
+      async execute(_args, { onOutput, abortSignal }) {
+        abortSignal.addEventListener("abort", () => resolve?.("aborted"));
+        for (const part of parts) {
+          onOutput(part);
+          await new Promise((done) => setTimeout(done, 150));
+        }
+        return parts.includes("wait") ? new Promise((done) => (resolve = done)) : "the end";
+      },
+    });
+    return { controller, tool: aiSdkTools([tool]).own };
+  }
+
+  test("each shows what has come so far; the last is the result", async () => {
+    const { tool } = await steps(["a", "b"]);
+    const seen = [];
+    for await (const result of tool.execute({}, {})) seen.push(result);
+    assert.equal(seen.pop(), "the end");
+    assert.deepEqual(seen.map((it) => JSON.parse(it)), [{ output: "a", running: true }, { output: "ab", running: true }]);
+  });
+
+  test("a long one shows its newest part", async () => {
+    const { tool } = await steps(["x".repeat(20_000)]);
+    const { value } = await tool.execute({}, {}).next();
+    const { output, outputTruncated } = JSON.parse(value);
+    assert.deepEqual([output.length, outputTruncated], [10_000, true]);
+  });
+
+  test("what the tool throws comes out; who stops reading ends the call", async () => {
+    const tool = aiSdkTools([own({ effect: "execute", execute: () => Promise.reject(new Error("broken")) })]).own;
+    await assert.rejects(tool.execute({}, {}).next(), /broken/);
+    let aborted = false;
+    const long = own({
+      effect: "execute",
+      execute: (_args, { onOutput, abortSignal }) => new Promise((_, reject) => {
+        onOutput("begun");
+        abortSignal.addEventListener("abort", () => ((aborted = true), reject(abortSignal.reason)));
+      }),
+    });
+    for await (const result of aiSdkTools([long]).own.execute({}, { abortSignal: new AbortController().signal })) {
+      assert.equal(JSON.parse(result).output, "begun");
+      break;
+    }
+    assert.equal(aborted, true);
+  });
+
+  test("a tool that runs nothing gives its result alone; approvals stay", async () => {
+    const rule = () => true;
+    const tool = aiSdkTools([own({ effect: "read", requiresApproval: rule })]).own;
+    assert.deepEqual(Object.keys(tool), ["description", "inputSchema", "needsApproval", "execute"], "AI SDK 7 takes no `id`");
+    assert.deepEqual([tool.needsApproval, await tool.execute({})], [rule, "text"]);
+    assert.equal(aiSdkTools([own({ effect: "execute", requiresApproval: rule })]).own.needsApproval, rule);
   });
 });

@@ -238,3 +238,144 @@ describe("own toolkits and tool libraries", () => {
     ]);
   });
 });
+
+describe("which tools, and how they speak", () => {
+  const roles = (options, sandbox = new LocalSandbox({ trusted: true })) =>
+    new SandboxToolkit(sandbox, { name: "x", ...options }).getTools().map(({ name }) => name.replace("sandbox_x_", ""));
+
+  test("four tools; `tools` leaves out and adds, in a fixed order", () => {
+    assert.deepEqual(roles({}), ["run", "shell", "write_file", "read_file"]);
+    assert.deepEqual(roles({ tools: { edit_file: true, run: false, list_files: true } }), ["shell", "write_file", "read_file", "list_files", "edit_file"]);
+    assert.deepEqual(roles({ readOnly: true }), ["read_file", "list_files"]);
+    assert.deepEqual(roles({ readOnly: true, tools: { list_files: false } }), ["read_file"]);
+    assert.deepEqual(roles({ readOnly: true }, fakeSandbox().sandbox), ["read_file"], "it cannot list");
+    assert.deepEqual(new LocalSandboxToolkit({ trusted: true }, { readOnly: true }).getTools().map(({ name }) => name), ["sandbox_local_read_file", "sandbox_local_list_files"]);
+  });
+
+  test("read_file takes a range where asked for, and where no command can print a part", () => {
+    const takes = (options) => "offset" in new SandboxToolkit(fakeSandbox().sandbox, options).getTools().at(-1).parameters.properties;
+    assert.equal(takes({}), false);
+    assert.equal(takes({ tools: { read_file: { range: true } } }), true);
+    assert.equal(takes({ readOnly: true }), true);
+    assert.equal(takes({ readOnly: true, tools: { read_file: { range: false } } }), false);
+    assert.equal(takes({ tools: { run: false, shell: false } }), true);
+  });
+
+  test("`describe` takes the place of our words, or adds to them", () => {
+    const options = { describe: { run: "Runs it.", shell: (text) => `${text} Ask first.` } };
+    const [run, shell, write] = new SandboxToolkit(fakeSandbox().sandbox, options).getTools();
+    assert.equal(run.description, "Runs it.");
+    assert.match(shell.description, /^Run a command line .* Ask first\.$/s);
+    assert.match(write.description, /^Create or replace/);
+  });
+
+  test("wrong options are refused in words", () => {
+    const wrong = [
+      [{ tools: { writeFile: false } }, /`tools`: there is no option `writeFile`.*did you mean `write_file`/],
+      [{ tools: { run: "no" } }, /`tools.run` must be true or false/],
+      [{ tools: { read_file: { lines: true } } }, /`tools.read_file`: there is no option `lines`/],
+      [{ readOnly: true, tools: { shell: true } }, /`tools.shell` changes things, and `readOnly`/],
+      [{ readOnly: "yes" }, /`readOnly` must be true or false/],
+      [{ tools: { run: false, shell: false, write_file: false, read_file: false } }, /leaves no tool/],
+      [{ tools: { list_files: true } }, /`tools.list_files` needs a sandbox with listFiles\(\)/],
+      [{ maxToolOutputChars: 10 }, /`maxToolOutputChars` must be a number from 1000/],
+      [{ describe: { run: "" } }, /`describe.run` must be a text/],
+      [{ describe: { ran: "x" } }, /`describe`: there is no option `ran`/],
+    ];
+    for (const [options, message] of wrong) {
+      assert.throws(() => new SandboxToolkit(fakeSandbox().sandbox, options), { code: "ERR_SANDBOX_INVALID_ARG", message }, JSON.stringify(options));
+    }
+    assert.throws(() => new LocalSandboxToolkit({ trusted: true }, { name: "x" }), { message: /there is no option `name`/ });
+    assert.throws(() => new SandboxToolkit(fakeSandbox().sandbox, { describe: { run: () => 7 } }).getTools(), { message: /`describe.run` must return a text/ });
+  });
+});
+
+describe("long results of a sandbox of one's own", () => {
+  const open = (answers, options) => {
+    const [run, shell, , read] = new SandboxToolkit(fakeSandbox(answers).sandbox, { maxToolOutputChars: 1000, ...options }).getTools();
+    return { run, shell, read };
+  };
+
+  test("F1 head, one line, tail; what else the result says stays", async () => {
+    const { shell } = open({ shell: { output: `${"a".repeat(3000)}\n${"z".repeat(3000)}`, exitCode: 3, timedOut: true } });
+    const text = await shell.execute({ command: "c" });
+    assert.ok(text.length <= 1000);
+    const { output, ...others } = JSON.parse(text);
+    assert.deepEqual(others, { exitCode: 3, timedOut: true, outputTruncated: true });
+    const [, head, missing, tail] = /^(a+)\n\[([\d,]+) characters left out here; .*\]\n(z+)$/.exec(output);
+    assert.equal(head.length + tail.length + Number(missing.replace(",", "")), 6001);
+  });
+
+  test("F1 no character is cut in half, and the text is kept to the last character that fits", async () => {
+    for (const length of [999, 1000, 1001, 5001]) {
+      const { read } = open({ readFile: "\u{1F600}".repeat(length) });
+      const content = await read.execute({ path: "f" });
+      assert.ok(content.length <= 1000 && content.isWellFormed(), `${length}`);
+    }
+    const exact = "x".repeat(1000);
+    assert.equal(await open({ readFile: exact }).read.execute({ path: "f" }), exact);
+    assert.equal(await open({ readFile: `${exact}${exact}` }, { maxToolOutputChars: Infinity }).read.execute({ path: "f" }), exact + exact);
+  });
+
+  test("F1 members that are long themselves: the output gives way, and there is an end", async () => {
+    const { shell } = open({ shell: { output: "o".repeat(5000), exitCode: 0, note: "n".repeat(2000) } });
+    const { output, note } = JSON.parse(await shell.execute({ command: "c" }));
+    assert.equal(note.length, 2000);
+    assert.match(output, /^\[5,000 characters left out/);
+  });
+
+  test("onOutput hears all at the end, from the context or the third argument", async () => {
+    const { shell } = open();
+    const heard = [];
+    const onOutput = (text) => Promise.reject(heard.push(text));
+    await shell.execute({ command: "c" }, { onOutput });
+    await shell.execute({ command: "c" }, {}, { onOutput });
+    assert.deepEqual(heard, ["shelled", "shelled"]);
+  });
+
+  test("a class of the user's that changes the output: what it returned is what is shown", async (t) => {
+    class Redacting extends LocalSandbox {
+      async shell(command, options) {
+        const result = await super.shell(command, options);
+        return { ...result, output: result.output.replaceAll("secret", "******") };
+      }
+    }
+    const toolkit = new SandboxToolkit(new Redacting({ trusted: true }));
+    t.after(() => toolkit.close());
+    const text = await toolkit.getTools()[1].execute({ command: "for i in $(seq 200000); do echo secret; done" });
+    assert.doesNotMatch(text, /secret/);
+    assert.ok(text.length <= 50_000);
+  });
+});
+
+describe("an edit that does not fit says why", () => {
+  const edit = async (content, oldText, more) => {
+    const base64 = Buffer.from(content).toString("base64");
+    const { sandbox, named } = fakeSandbox({ readFile: base64 });
+    const tool = new SandboxToolkit(sandbox, { tools: { edit_file: true } }).getTools().at(-1);
+    const text = await tool.execute({ path: "f", oldText, newText: "new", ...more }).catch((error) => error.message);
+    return { text, written: named("writeFile").map(([, , contents]) => contents) };
+  };
+  const refused = [
+    ["a\n\tb\n", "a\n  b", /`oldText` is not in f; line 1 differs from it in spaces only/],
+    ["x\na b\n", "a  b\n", /line 2 differs from it in spaces only/],
+    ["a\r\nb\r\n", "a\nb", /its lines end with \\r\\n/],
+    ["a", "b", /`oldText` is not in f; read the file again/],
+    ["a", "", /`oldText` is empty/],
+    ["new", "new", /are the same/],
+    [Buffer.from([0xff, 0x61]), "a", /f is no UTF-8 text/],
+    ["aa\na\n".repeat(9), "a\n", /18 times \(at lines 1, 2, 3, 4, 5, \.\.\.\)/],
+  ];
+  for (const [content, oldText, words] of refused) {
+    test(`F1 refused: ${JSON.stringify(oldText)} in ${JSON.stringify(String(content)).slice(0, 30)}`, async () => {
+      const { text, written } = await edit(content, oldText);
+      assert.match(text, words);
+      assert.match(text, /Nothing was written; repeating the same call will not help\./);
+      assert.deepEqual(written, []);
+    });
+  }
+
+  test("F1 what is in the text is text, and a byte order mark stays", async () => {
+    assert.deepEqual((await edit("\ufeffa $& b", "a", { newText: "$1$&$$" })).written, ["\ufeff$1$&$$ $& b"]);
+  });
+});

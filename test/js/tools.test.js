@@ -19,10 +19,12 @@ function open(answers) {
 }
 
 describe("one object for many frameworks", () => {
-  test("parameters, inputSchema and rawJsonSchema are one plain JSON Schema object", () => {
+  test("parameters and inputSchema are one JSON Schema object, rawJsonSchema is a plain copy", () => {
     for (const tool of Object.values(toolsByRole(new SandboxToolkit(open().sandbox)))) {
       assert.equal(tool.parameters, tool.inputSchema);
-      assert.equal(tool.parameters, tool.rawJsonSchema);
+      assert.deepEqual(tool.rawJsonSchema, JSON.parse(JSON.stringify(tool.parameters)));
+      // LlamaIndex takes what can parse for a Zod object.
+      assert.deepEqual(Reflect.ownKeys(tool.rawJsonSchema), ["type", "properties", "required", "additionalProperties"]);
       assert.equal(tool.id, tool.name);
       assert.deepEqual(Object.keys(tool.parameters), ["type", "properties", "required", "additionalProperties"]);
       for (const mark of ["_def", "_zod"]) assert.equal(mark in tool.parameters, false, "would be taken for a Zod object");

@@ -2,21 +2,24 @@
 // types: test/interop/frameworks.
 import { SandboxToolkit, Toolkit, defineTool } from "cloudsandbox";
 import type { CloudSandbox } from "cloudsandbox";
+import * as aiSdk from "cloudsandbox/ai-sdk";
 import * as anthropic from "cloudsandbox/anthropic";
 import * as langChain from "cloudsandbox/langchain";
 import * as mcp from "cloudsandbox/mcp";
 import * as openAIAgents from "cloudsandbox/openai-agents";
 
+import * as aiSdkImplementation from "../../lib/adapters/ai-sdk.js";
 import * as anthropicImplementation from "../../lib/adapters/anthropic.js";
 import * as langChainImplementation from "../../lib/adapters/langchain.js";
 import * as mcpImplementation from "../../lib/adapters/mcp.js";
 import * as openAIAgentsImplementation from "../../lib/adapters/openai-agents.js";
 
-export const modules: [typeof anthropic, typeof langChain, typeof mcp, typeof openAIAgents] = [
+export const modules: [typeof anthropic, typeof langChain, typeof mcp, typeof openAIAgents, typeof aiSdk] = [
   anthropicImplementation,
   langChainImplementation,
   mcpImplementation,
   openAIAgentsImplementation,
+  aiSdkImplementation,
 ];
 
 declare const makeTool: (run: (args: any, config: any) => unknown, fields: { name: string }) => { made: string };
@@ -35,6 +38,8 @@ export async function adapt(sandbox: CloudSandbox, own: Toolkit) {
   const [first] = openAIAgents.openAIAgentsTools([...tools, ...own.getTools()]);
   const text: string = (await first?.invoke({}, "{}", { signal: AbortSignal.timeout(1) })) ?? "";
   const names: string[] = anthropic.anthropicTools(tools).map((tool) => tool.name);
+  const streaming: string | undefined = aiSdk.aiSdkTools(tools)["number"]?.description;
+  void streaming;
   const { listTools, callTool } = mcp.mcpTools(tools);
   const listed: string | undefined = (await listTools()).tools[0]?.name;
   const { content, isError = false } = await callTool({ params: { name: "number" } });

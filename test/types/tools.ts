@@ -215,3 +215,20 @@ export async function useAgent(remote: CloudSandbox) {
   // @ts-expect-error read only
   agent.ready = true;
 }
+
+export function chooseTools(sandbox: CloudSandbox) {
+  const toolkit = new SandboxToolkit(sandbox, {
+    name: "own",
+    maxToolOutputChars: 10_000,
+    describe: { run: "Runs code.", shell: (text: string) => `${text} Ask first.` },
+  });
+  const [run]: [SandboxTool, ...SandboxTool[]] = toolkit.getTools();
+  const chosen = new LocalSandboxToolkit({ trusted: true }, { tools: { run: false, list_files: true, read_file: { range: true } } });
+  const some: SandboxTool[] = chosen.getTools();
+  // @ts-expect-error which ones there are is not known
+  const [first]: [SandboxTool, ...SandboxTool[]] = chosen.getTools();
+  void run?.execute({ code: "1" }, { onOutput: (text) => console.log(text) });
+  // @ts-expect-error there is no such tool
+  new SandboxToolkit(sandbox, { tools: { writeFile: false } });
+  return [some, first];
+}

@@ -1,5 +1,6 @@
 // TypeScript's old resolution, which knows nothing of `exports`: every sub-path has its types all the same.
 import { LocalSandbox, SandboxToolkit } from "cloudsandbox";
+import { aiSdkTools } from "cloudsandbox/ai-sdk";
 import { anthropicTools } from "cloudsandbox/anthropic";
 import { langChainTools } from "cloudsandbox/langchain";
 import { mcpTools } from "cloudsandbox/mcp";
@@ -12,7 +13,7 @@ import * as toolkits from "cloudsandbox/toolkits";
 
 const sandbox: toolkits.LocalSandbox = new LocalSandbox({ trusted: true });
 const tools = new SandboxToolkit(sandbox, { name: "local" }).getTools();
-export const all = [anthropicTools(tools), langChainTools(tools, (run) => run), mcpTools(tools), openAIAgentsTools(tools)];
+export const all = [aiSdkTools(tools), anthropicTools(tools), langChainTools(tools, (run) => run), mcpTools(tools), openAIAgentsTools(tools)];
 export const stop: () => void = traceSandboxes();
 export const page: Promise<{ records: number }> = writeReport("a", "b");
 export const id: string = workspaceIdForRun("run");
