@@ -42,6 +42,13 @@ typedef struct pool_work {
   void *arg;
 } pool_work;
 
+typedef struct lookup {
+  uv_getaddrinfo_t req;
+  sbx_loop *loop;
+  sbx_lookup_fn done;
+  void *arg;
+} lookup;
+
 struct sbx_loop {
   uv_loop_t *uv;
   uv_async_t wake;
@@ -513,6 +520,36 @@ int sbx_work_start(sbx_loop *loop, void (*run)(void *arg), void (*done)(void *ar
   if (rc != 0) {
     sbx_free(work);
     return sbx_err_set(err, SBX_ENOMEM, "cannot queue work: %s", uv_strerror(rc));
+  }
+  loop->works++;
+  return SBX_OK;
+}
+
+/* ---- names ---- */
+
+static void on_lookup(uv_getaddrinfo_t *req, int status, struct addrinfo *found) {
+  lookup *l = req->data;
+  sbx_loop *loop = l->loop;
+  enter(loop);
+  loop->works--;
+  l->done(l->arg, status == 0 ? found : NULL, status == 0 ? NULL : uv_strerror(status));
+  uv_freeaddrinfo(found);
+  sbx_free(l);
+  leave(loop);
+}
+
+int sbx_lookup_start(sbx_loop *loop, const char *host, sbx_lookup_fn done, void *arg,
+                     sbx_err *err) {
+  static const struct addrinfo hints = {.ai_socktype = SOCK_STREAM};
+  lookup *l = sbx_calloc(1, sizeof *l);
+  if (l == NULL)
+    return sbx_err_set(err, SBX_ENOMEM, NULL);
+  *l = (lookup){.req.data = l, .loop = loop, .done = done, .arg = arg};
+  int rc = uv_getaddrinfo(loop->uv, &l->req, on_lookup, host, NULL, &hints);
+  if (rc != 0) {
+    sbx_free(l);
+    return sbx_err_set(err, rc == UV_ENOMEM ? SBX_ENOMEM : SBX_EINVAL, "cannot look for a host: %s",
+                       uv_strerror(rc));
   }
   loop->works++;
   return SBX_OK;

@@ -86,6 +86,15 @@ void sbx_watch_stop(sbx_watch *watch);
 int sbx_work_start(sbx_loop *loop, void (*run)(void *arg), void (*done)(void *arg), void *arg,
                    sbx_err *err);
 
+/* ---- names ---- */
+
+/* `found` is valid until it returns; NULL when there is none, and `why` then says so. */
+typedef void (*sbx_lookup_fn)(void *arg, const struct addrinfo *found, const char *why);
+/* Looks for the addresses of `host`, as getaddrinfo() does for TCP, on libuv's thread pool. It
+ * cannot be cancelled once started; sbx_loop_close() waits for it. Errors: SBX_ENOMEM, SBX_EINVAL
+ * for what cannot be a name. */
+int sbx_lookup_start(sbx_loop *loop, const char *host, sbx_lookup_fn done, void *arg, sbx_err *err);
+
 /* ---- keeping the loop alive ---- */
 
 /* While at least one hold is taken, uv_run() does not return. Timers and watches alone do not keep

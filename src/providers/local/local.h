@@ -12,7 +12,8 @@
  *   helper.c     the helper program: start, send, end
  *   workspace.c  the directory of a sandbox
  *   config.c     options and the environment made of them
- *   fs.c, tree.c files beneath the workspace; these know nothing of the others */
+ *   fs.c, tree.c files beneath the workspace; these know nothing of the others
+ *   egress*.c    the proxy of a sandbox without a network, see egress.h; knows nothing of these */
 #ifndef SBX_LOCAL_H
 #define SBX_LOCAL_H
 
