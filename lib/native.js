@@ -1,7 +1,7 @@
 // Finds and loads the native addon, at the first construction of a sandbox and never at import.
 import { SandboxError, tooManyFiles } from "./errors.js";
 
-const { accessSync, chmodSync, constants } = process.getBuiltinModule("node:fs");
+const { accessSync, chmodSync, closeSync, constants, openSync, readSync } = process.getBuiltinModule("node:fs");
 const { fileURLToPath } = process.getBuiltinModule("node:url");
 
 /**
@@ -82,8 +82,40 @@ export function native() {
   return loaded;
 }
 
+/**
+ * The binaries that come with the published package: of each target the addon and the helper program. Tracers of
+ * imports find a file by its literal path only, so there is one line for each.
+ *
+ * @type {Record<string, () => (URL | "" | undefined)[]>}
+ */
+const PREBUILT = {
+  "linux-x64-glibc": () => [
+    import.meta.url && new URL("../prebuilds/linux-x64-glibc/cloudsandbox.node", import.meta.url),
+    import.meta.url && new URL("../prebuilds/linux-x64-glibc/sbx_guard", import.meta.url),
+  ],
+  "linux-x64-musl": () => [
+    import.meta.url && new URL("../prebuilds/linux-x64-musl/cloudsandbox.node", import.meta.url),
+    import.meta.url && new URL("../prebuilds/linux-x64-musl/sbx_guard", import.meta.url),
+  ],
+  "linux-arm64-glibc": () => [
+    import.meta.url && new URL("../prebuilds/linux-arm64-glibc/cloudsandbox.node", import.meta.url),
+    import.meta.url && new URL("../prebuilds/linux-arm64-glibc/sbx_guard", import.meta.url),
+  ],
+  "linux-arm64-musl": () => [
+    import.meta.url && new URL("../prebuilds/linux-arm64-musl/cloudsandbox.node", import.meta.url),
+    import.meta.url && new URL("../prebuilds/linux-arm64-musl/sbx_guard", import.meta.url),
+  ],
+};
+
+/** What scripts/build.mjs makes. */
+const built = () => [
+  import.meta.url && new URL("../build/Release/cloudsandbox.node", import.meta.url),
+  import.meta.url && new URL("../build/Release/sbx_guard", import.meta.url),
+];
+
 /** @type {string | undefined} */
 let guard;
+let isGuardChecked = false;
 
 /**
  * Path of the helper program that the local provider starts its commands with.
@@ -91,10 +123,12 @@ let guard;
  * @throws {SandboxError} ERR_SANDBOX_MISSING_BINARY
  */
 export function guardPath() {
-  // First what is missing everywhere, then what is missing for this provider.
+  // First what is missing everywhere, then what is missing for this provider. It is of one build with the addon.
   native();
-  guard ??= executable(ownFile(import.meta.url && new URL("../build/Release/sbx_guard", import.meta.url)));
-  return guard;
+  const file = /** @type {string} */ (guard);
+  if (!isGuardChecked) executable(file);
+  isGuardChecked = true;
+  return file;
 }
 
 /**
@@ -106,7 +140,7 @@ export function guardPath() {
  */
 export function ownFile(url) {
   if (url) return fileURLToPath(url);
-  throw missingBinary(new Error("this is a bundle in one CommonJS file, which does not know where the package's own files are; see 3."));
+  throw missingBinary(new Error("this is a bundle in one CommonJS file, which does not know where the package's own files are; see 2."));
 }
 
 /**
@@ -137,24 +171,72 @@ function executable(file) {
 /** @returns {NativeModule} */
 function load() {
   checkRuntime();
-  /** @type {NativeModule} */
-  let module;
-  /** @type {string} */
-  let version;
-  const binary = ownFile(import.meta.url && new URL("../build/Release/cloudsandbox.node", import.meta.url));
-  try {
-    const require = process.getBuiltinModule("node:module").createRequire(import.meta.url);
-    ({ version } = require("../package.json"));
-    module = require(binary);
-  } catch (error) {
-    throw tooManyFiles(error) ?? missingBinary(/** @type {NodeJS.ErrnoException} */ (error));
+  /** @type {NodeJS.ErrnoException | undefined} */
+  let failure;
+  for (const place of [PREBUILT[target()], built]) {
+    if (!place) continue;
+    const [binary, helper] = place().map(ownFile);
+    try {
+      const module = loadFrom(/** @type {string} */ (binary));
+      guard = helper;
+      // Node does not run an addon's cleanup hooks in the main thread at process.exit().
+      process.once("exit", module.abandon);
+      return module;
+    } catch (cause) {
+      const error = /** @type {NodeJS.ErrnoException} */ (cause);
+      // A file that is there and does not fit says more than one that is not there.
+      if (!failure || failure.code === "MODULE_NOT_FOUND") failure = error;
+    }
   }
-  if (module.version !== version) {
-    throw missingBinary(new Error(`the binary is of version ${module.version}, the package ${version}`));
-  }
-  // Node does not run an addon's cleanup hooks in the main thread at process.exit().
-  process.once("exit", module.abandon);
+  throw tooManyFiles(failure) ?? missingBinary(/** @type {NodeJS.ErrnoException} */ (failure));
+}
+
+/** @param {string} binary @returns {NativeModule} */
+function loadFrom(binary) {
+  const require = process.getBuiltinModule("node:module").createRequire(import.meta.url);
+  const { version } = require("../package.json");
+  const module = require(binary);
+  if (module.version !== version) throw new Error(`the binary is of version ${module.version}, the package ${version}`);
   return module;
+}
+
+/** What the binary must be for: "linux-x64-glibc". */
+function target() {
+  const { platform, arch } = process;
+  return platform === "linux" ? `linux-${arch}-${isMusl() ? "musl" : "glibc"}` : `${platform}-${arch}`;
+}
+
+/**
+ * Whether the C library of this process is musl, by the loader that its program names. Which files a system has says
+ * nothing: many have both libraries. Where the program cannot be read the process report tells, which takes longer.
+ */
+function isMusl() {
+  const interpreter = programInterpreter();
+  return interpreter ? /(^|\/)ld-musl-/.test(interpreter) : libc() === "musl";
+}
+
+/** The interpreter in the header of the ELF file that runs, or "": it has none, or cannot be read. */
+function programInterpreter() {
+  const head = Buffer.alloc(4096);
+  try {
+    const fd = openSync(process.execPath, "r");
+    try {
+      readSync(fd, head, 0, head.length, 0);
+    } finally {
+      closeSync(fd);
+    }
+    // 64 bits, little-endian, as all that we have binaries for. Program headers: where, how large, how many.
+    if (head.readUInt32BE(0) !== 0x7f454c46 || head[4] !== 2 || head[5] !== 1) return "";
+    const [first, size, count] = [Number(head.readBigUInt64LE(32)), head.readUInt16LE(54), head.readUInt16LE(56)];
+    for (let at = first; at < first + size * count; at += size) {
+      if (head.readUInt32LE(at) !== 3) continue;
+      const start = Number(head.readBigUInt64LE(at + 8));
+      return head.toString("latin1", start, start + Number(head.readBigUInt64LE(at + 32)) - 1);
+    }
+  } catch {
+    // Not readable, or not as it should be.
+  }
+  return "";
 }
 
 /** Bun aborts the whole process when libuv is used, Deno hangs: say so instead. */
@@ -171,22 +253,25 @@ function checkRuntime() {
 /** @param {NodeJS.ErrnoException} cause */
 function missingBinary(cause) {
   const found = cause.code !== "MODULE_NOT_FOUND";
-  const target = [`${process.platform}-${process.arch}`, libc(), `Node.js ${process.version}`].filter(Boolean);
+  const words = [`${process.platform}-${process.arch}`, libc(), `Node.js ${process.version}`].filter(Boolean);
   return new SandboxError(
-    `cloudsandbox: the native part ${found ? "cannot be loaded" : "is missing"} (${target.join(", ")}).\n` +
+    `cloudsandbox: the native part ${found ? "cannot be loaded" : "is missing"} (${words.join(", ")}).\n` +
       (found ? `Reason: ${cause.message}\n` : "") +
       "What to do:\n" +
-      "1. Install what building takes:\n" +
-      "   Debian, Ubuntu  apt-get install build-essential python3 pkg-config libcurl4-openssl-dev libcjson-dev\n" +
-      "   Fedora          dnf install gcc gcc-c++ make python3 pkgconf libcurl-devel cjson-devel\n" +
-      "   Alpine          apk add build-base python3 pkgconf curl-dev cjson-dev linux-headers\n" +
-      "   macOS           xcode-select --install && brew install pkgconf cjson\n" +
-      "2. Run: npm rebuild cloudsandbox   (in a clone of its repository: npm ci)\n" +
-      "   If npm was told to ignore install scripts, add --ignore-scripts=false.\n" +
-      "3. With a bundler, mark cloudsandbox as external (esbuild: --external:cloudsandbox), and deploy it with its\n" +
+      `1. Build it here, which needs no install script:   node ${buildScript()}\n` +
+      "   It says first what it lacks of compiler, headers and libraries, and how that is installed.\n" +
+      "2. With a bundler, mark cloudsandbox as external (esbuild: --external:cloudsandbox), and deploy it with its\n" +
       "   folder in node_modules, so that its files stay together.",
     { code: "ERR_SANDBOX_MISSING_BINARY", cause },
   );
+}
+
+/** The command's file as it can be given to node, wherever the package manager has put the package. */
+function buildScript() {
+  const usual = "node_modules/cloudsandbox/scripts/build.mjs";
+  const file = import.meta.url ? fileURLToPath(import.meta.url).replace(/lib\/[^/]*$/, "scripts/build.mjs") : usual;
+  // Yarn's Plug'n'Play runs packages out of their archives, where nothing can be built.
+  return /\.zip\//.test(file) ? `${usual}   (after: yarn unplug cloudsandbox)` : file;
 }
 
 /** Name and version of the C library on Linux. */

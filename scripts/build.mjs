@@ -1,4 +1,7 @@
-// Builds the native addon from source. Runs as npm's install script and by `npm run build`.
+// Builds the native addon from source: `npm run build`, npm's install script in a package without binaries, and
+// `node node_modules/cloudsandbox/scripts/build.mjs` where the published package has none for the system.
+//
+// What it lacks it says first, each lack in a line: what gyp and the compiler say of it is long.
 //
 // node-gyp downloads Node's headers when it is not told where they are; they usually stand beside
 // the node binary already, so that folder is passed and the build needs no network.
@@ -48,12 +51,50 @@ function copyLibraries() {
   }
 }
 
+const HINT =
+  "Install what is needed, then run this again:\n" +
+  "  Debian, Ubuntu  apt-get install build-essential python3 pkg-config libcurl4-openssl-dev libcjson-dev\n" +
+  "  Fedora          dnf install gcc gcc-c++ make python3 pkgconf libcurl-devel cjson-devel\n" +
+  "  Alpine          apk add build-base python3 pkgconf curl-dev cjson-dev linux-headers\n" +
+  "  macOS           xcode-select --install && brew install pkgconf cjson";
+
+/** @param {string} program @param {string[]} [args] @param {string} [input] */
+function works(program, args = ["--version"], input = "") {
+  const [name, ...first] = program.split(/\s+/);
+  return spawnSync(String(name), [...first, ...args], { input, stdio: ["pipe", "ignore", "ignore"] }).status === 0;
+}
+
+/** What the build needs and this machine has not, each in a line. */
+function lacks() {
+  const { CC = "cc", CXX = "c++", MAKE = "make" } = process.env;
+  const python = [process.env.npm_config_python, process.env.PYTHON, "python3", "python"].filter(Boolean);
+  const cjson = spawnSync("pkg-config", ["--cflags", "libcjson"], { encoding: "utf8" }).stdout ?? "";
+  /** @param {string} language @param {string} standard @param {string} header */
+  const compiles = (language, standard, header) => {
+    const args = [`-std=${standard}`, ...cjson.split(/\s+/).filter(Boolean), "-fsyntax-only", "-x", language, "-"];
+    return works(language === "c" ? CC : CXX, args, `#include <${header}>\nint main(void) { return 0; }\n`);
+  };
+  const hasC = compiles("c", "c17", "stdlib.h");
+  return [
+    !hasC && `a C17 compiler (${CC} does not compile a program of one line; CC names another)`,
+    !compiles("c++", "c++17", "string") && `a C++17 compiler (${CXX} does not compile a program of one line; CXX names another)`,
+    !works(MAKE) && `make (${MAKE})`,
+    !python.some((name) => works(String(name))) && "python3, which node-gyp runs on",
+    hasC && !compiles("c", "c17", "curl/curl.h") && "libcurl's headers (curl/curl.h)",
+    hasC && !compiles("c", "c17", "cjson/cJSON.h") && "cJSON's headers (cjson/cJSON.h)",
+  ].filter(Boolean);
+}
+
+const lacking = lacks();
+if (lacking.length > 0) fail(`the native part cannot be built here. It lacks:\n${lacking.map((lack) => `  ${lack}\n`).join("")}${HINT}`);
+
 const nodeGyp =
-  findNodeGyp() ?? fail("node-gyp was not found; it comes with npm. Run `npm run build` with npm installed.");
+  findNodeGyp() ?? fail("node-gyp was not found; it comes with npm, and with `npm install --global node-gyp`.");
 
 const prefix = path.resolve(process.execPath, "..", "..");
 const options = ["--loglevel=error"];
-if (existsSync(path.join(prefix, "include", "node", "node_api.h"))) options.push(`--nodedir=${prefix}`);
+const hasHeaders = existsSync(path.join(prefix, "include", "node", "node_api.h"));
+if (hasHeaders) options.push(`--nodedir=${prefix}`);
 const verbose = process.env.npm_config_loglevel === "verbose";
 
 // Not "rebuild": what has not changed is not built again. The output is shown when it is asked for, or
@@ -72,14 +113,7 @@ for (const command of ["configure", "build"]) {
 if (result?.status !== 0) {
   process.stderr.write(result?.stdout ?? "");
   process.stderr.write(result?.stderr ?? "");
-  fail(
-    "the native part could not be built. It needs a C17/C++17 compiler, make, python3 and the " +
-      "headers of libcurl and cJSON:\n" +
-      "  Debian, Ubuntu  apt-get install build-essential python3 pkg-config libcurl4-openssl-dev libcjson-dev\n" +
-      "  Fedora          dnf install gcc gcc-c++ make python3 pkgconf libcurl-devel cjson-devel\n" +
-      "  Alpine          apk add build-base python3 pkgconf curl-dev cjson-dev linux-headers\n" +
-      "  macOS           xcode-select --install && brew install pkgconf cjson\n" +
-      "then run npm install again",
-  );
+  const headers = "Node.js's headers do not stand beside it, and node-gyp could perhaps not download them: npm_config_nodedir=FOLDER names a Node.js that has them.\n";
+  fail(`the native part could not be built; what was said is above.\n${hasHeaders || process.env.npm_config_nodedir ? "" : headers}${HINT}`);
 }
 if (process.platform === "linux") copyLibraries();

@@ -1,4 +1,4 @@
-// Prints the source files of one part of the native build, for binding.gyp: gyp has no globs.
+// The source files of one part of the native build. As a program it prints them, for binding.gyp: gyp has no globs.
 import { readdirSync } from "node:fs";
 import path from "node:path";
 
@@ -31,9 +31,14 @@ const parts = {
   binding: sources("src/binding", ".cc"),
 };
 
-const part = parts[process.argv[2] ?? ""];
-if (!part) {
-  console.error(`usage: node scripts/sources.mjs ${Object.keys(parts).join("|")}`);
-  process.exit(1);
+/** @param {"core" | "guard" | "programs" | "binding"} part */
+export const sourcesOf = (part) => parts[part] ?? [];
+
+if (process.argv[1] === import.meta.filename) {
+  const part = parts[process.argv[2] ?? ""];
+  if (!part) {
+    console.error(`usage: node scripts/sources.mjs ${Object.keys(parts).join("|")}`);
+    process.exit(1);
+  }
+  console.log(part.join("\n"));
 }
-console.log(part.join("\n"));

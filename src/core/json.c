@@ -12,6 +12,7 @@
 #include "core/alloc.h"
 #include "core/enc.h"
 #include "core/err.h"
+#include "core/os.h"
 
 #include <cjson/cJSON.h>
 #include <locale.h>

@@ -6,6 +6,7 @@
  * Invariant: a guard that ends with 0 has seen its last descendant end. */
 #include "guard/guard.h"
 
+#include "core/os.h"
 #include "guard/system.h"
 #include "guard/tree.h"
 
@@ -178,7 +179,7 @@ static int receive_order(guard *g) {
                        .msg_iovlen = 1,
                        .msg_control = control.space,
                        .msg_controllen = sizeof control.space};
-  ssize_t n = recvmsg(g->control, &msg, MSG_DONTWAIT | MSG_CMSG_CLOEXEC);
+  ssize_t n = sbx_os_recvmsg(g->control, &msg, MSG_DONTWAIT);
   if (n < 0 && (errno == EAGAIN || errno == EINTR))
     return 0;
   const struct cmsghdr *head = n > 0 ? CMSG_FIRSTHDR(&msg) : NULL;

@@ -8,6 +8,7 @@
  * Invariant: no process of a command outlives both its guard and the helper, and neither of them
  * outlives the host: the end of their socket, however it comes, makes them end everything. A
  * directory is removed only when the process that started the helper is no more. */
+#include "core/os.h"
 #include "guard/guard.h"
 #include "guard/open.h"
 #include "guard/system.h"
@@ -114,7 +115,7 @@ static request_kind receive_request(sbx__guard_command *cmd) {
   for (int i = 0; i < SBX_GUARD_FD_MAX; i++)
     cmd->fd[i] = -1;
   do
-    n = recvmsg(SBX_GUARD_SOCKET_FD, &msg, MSG_CMSG_CLOEXEC);
+    n = sbx_os_recvmsg(SBX_GUARD_SOCKET_FD, &msg, 0);
   while (n < 0 && errno == EINTR);
   /* A reset: the host ended before it had read everything. */
   if (n == 0 || (n < 0 && errno == ECONNRESET))

@@ -1,7 +1,7 @@
 // The addon itself: what it links to, what it exports, and that no misuse of its objects crashes.
 import assert from "node:assert/strict";
 import { execFileSync } from "node:child_process";
-import { mkdirSync, readFileSync, writeFileSync } from "node:fs";
+import { mkdirSync, readFileSync, renameSync, rmSync, writeFileSync } from "node:fs";
 import path from "node:path";
 import { describe, test } from "node:test";
 
@@ -76,7 +76,42 @@ describe("loading", () => {
     const { stdout } = await runNode(load, { cwd });
     assert.match(stdout, /^ERR_SANDBOX_MISSING_BINARY\ncloudsandbox: the native part cannot be loaded /);
     assert.match(stdout, /\nReason: .*cloudsandbox\.node/);
-    assert.match(stdout, /npm rebuild cloudsandbox/);
+    assert.match(stdout, /Build it here, which needs no install script: {3}node \S+\/scripts\/build\.mjs\n/);
+  });
+
+  /** Where a published package has its binaries for this process, and for the other C library. */
+  const { glibcVersionRuntime } = process.report.getReport().header;
+  const libc = process.platform === "linux" ? (glibcVersionRuntime ? ["glibc", "musl"] : ["musl", "glibc"]) : [];
+  const [own, other] = libc.map((name) => `prebuilds/linux-${process.arch}-${name}`);
+  const use = `import { LocalSandbox } from "cloudsandbox";
+    const sandbox = new LocalSandbox({ trusted: true });
+    console.log((await sandbox.shell("echo ran")).output);
+    await sandbox.close();
+    console.log(process.report.getReport().sharedObjects.filter((file) => file.endsWith("cloudsandbox.node")).join());`;
+
+  test("C139 the binaries of the published package: those of this process's C library, whatever else is there", { skip: !own }, async (t) => {
+    const cwd = copyPackage(t);
+    mkdirSync(path.join(cwd, path.dirname(own)));
+    renameSync(path.join(cwd, "build/Release"), path.join(cwd, own));
+    mkdirSync(path.join(cwd, other));
+    for (const name of ["cloudsandbox.node", "sbx_guard"]) writeFileSync(path.join(cwd, other, name), "of the other C library");
+    assert.equal((await runNode(use, { cwd })).stdout, `ran\n\n${path.join(cwd, own, "cloudsandbox.node")}\n`);
+  });
+
+  test("one that does not fit gives way to a build from source; the reason is told where there is none", { skip: !own }, async (t) => {
+    const cwd = copyPackage(t);
+    mkdirSync(path.join(cwd, own), { recursive: true });
+    writeFileSync(path.join(cwd, own, "cloudsandbox.node"), "for a newer C library");
+    assert.equal((await runNode(use, { cwd })).stdout, `ran\n\n${path.join(cwd, "build/Release/cloudsandbox.node")}\n`);
+    rmSync(path.join(cwd, "build"), { recursive: true });
+    assert.match((await runNode(load, { cwd })).stdout, new RegExp(`^ERR_SANDBOX_MISSING_BINARY\n.* cannot be loaded .*\nReason: \\S*${own}/cloudsandbox\\.node: `));
+  });
+
+  test("without any, the message names the command that builds, where it stands", async (t) => {
+    const cwd = copyPackage(t, { native: false });
+    const { stdout } = await runNode(load, { cwd });
+    assert.match(stdout, /^ERR_SANDBOX_MISSING_BINARY\ncloudsandbox: the native part is missing \(/);
+    assert.ok(stdout.includes(`   node ${path.join(cwd, "scripts/build.mjs")}\n`), stdout);
   });
 
   test("a binary of another version is refused", async (t) => {

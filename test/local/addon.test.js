@@ -32,7 +32,7 @@ describe("addon", { concurrency: 4 }, () => {
       process.arch,
       libc,
       process.version,
-      "npm rebuild cloudsandbox",
+      "scripts/build.mjs",
     ]) {
       assert.ok(text.includes(part), `${part} in: ${text}`);
     }

@@ -10,6 +10,7 @@
 
 #include "core/alloc.h"
 #include "core/err.h"
+#include "core/os.h"
 
 #include <errno.h>
 #include <fcntl.h>
@@ -102,7 +103,7 @@ static int put_file(int *out, const sbx_session *session, sbx_slice first, sbx_s
 static bool put_pipe(int *out, sbx_slice text) {
   int fd[2];
   bool held = false;
-  if (text.len > MAX_PIPE || pipe2(fd, O_CLOEXEC) != 0)
+  if (text.len > MAX_PIPE || sbx_os_pipe(fd) != 0)
     return false;
 #ifdef F_SETPIPE_SZ
   if (text.len > 0)

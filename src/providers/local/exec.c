@@ -16,6 +16,7 @@
 
 #include "core/alloc.h"
 #include "core/err.h"
+#include "core/os.h"
 
 #include <errno.h>
 #include <fcntl.h>
@@ -437,7 +438,7 @@ static void on_control(void *arg, int events) {
 static int open_pipe(local_exec *x, int number, int request_fd, sbx_err *err) {
   pipe_end *end = &x->pipes[number];
   int fd[2];
-  if (pipe2(fd, O_CLOEXEC) != 0)
+  if (sbx_os_pipe(fd) != 0)
     return sbx__local_sys_fail(err, "make a pipe", errno);
   end->fd = fd[0];
   x->command.fd[request_fd] = fd[1];
@@ -447,7 +448,7 @@ static int open_pipe(local_exec *x, int number, int request_fd, sbx_err *err) {
 
 static int open_channels(local_exec *x, bool merged, sbx_err *err) {
   int pair[2], *fd = x->command.fd;
-  if (socketpair(AF_UNIX, SOCK_STREAM | SOCK_CLOEXEC, 0, pair) != 0)
+  if (sbx_os_socketpair(pair) != 0)
     return sbx__local_sys_fail(err, "make a socket", errno);
   x->control = pair[0];
   fd[SBX_GUARD_FD_CONTROL] = pair[1];

@@ -6,6 +6,7 @@
 
 #include "core/alloc.h"
 #include "core/err.h"
+#include "core/os.h"
 
 #include <errno.h>
 #include <fcntl.h>

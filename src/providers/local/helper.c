@@ -6,6 +6,7 @@
 #include "providers/local/local.h"
 
 #include "core/err.h"
+#include "core/os.h"
 
 #include <errno.h>
 #include <fcntl.h>
@@ -128,7 +129,7 @@ int sbx__helper_start(sbx__helper *helper, const sbx_session *session, sbx_err *
   bool ours = workspace->parent >= 0;
   gift g = {ours ? workspace->name : NULL, -1, -1, -1};
   int pair[2];
-  if (socketpair(AF_UNIX, SOCK_STREAM | SOCK_CLOEXEC, 0, pair) != 0)
+  if (sbx_os_socketpair(pair) != 0)
     return sbx__local_sys_fail(err, "make a socket", errno);
   bool copied =
       copy_fd(&g.socket, pair[1]) &&
