@@ -194,10 +194,12 @@ static void play(fixture *f, void (*run)(fixture *f)) {
 /* Until the proxy has nothing open any more. */
 static void settle(fixture *f) {
   uint64_t until = sbx_now_ms() + 10000;
+  sbx_loop_hold(f->loop); /* else it would not even look */
   while (sbx__egress_get_totals(f->egress).open > 0 && sbx_now_ms() < until) {
     uv_run(&f->uv, UV_RUN_NOWAIT);
     usleep(1000);
   }
+  sbx_loop_release(f->loop);
   assert_int_equal(sbx__egress_get_totals(f->egress).open, 0);
 }
 
@@ -458,6 +460,31 @@ static void test_what_breaks_is_seen_to_break(void **state) {
   f->kind = ANSWER;
   play(f, client_bad_chunks);
   assert_int_equal(f->len, 0);
+  settle(f);
+}
+
+/* Sends a part of a long body, and then reads. */
+static void client_long_body(fixture *f) {
+  static char bytes[200000];
+  char text[128];
+  int fd = dial(f);
+  snprintf(text, sizeof text,
+           "POST http://localhost:%u/ HTTP/1.1\r\nContent-Length: 100000000\r\n\r\n",
+           (unsigned)f->host_port);
+  send_text(fd, text);
+  send_all(fd, bytes, sizeof bytes);
+  f->len = 0;
+  get(f, fd, NULL);
+  close(fd);
+}
+
+/* A host that refuses a request before it has read all of it, and hangs up. */
+static void test_answer_before_the_body(void **state) {
+  fixture *f = *state;
+  f->kind = ANSWER;
+  begin(f, local, NULL);
+  play(f, client_long_body);
+  assert_non_null(strstr(f->text, "\r\n\r\nhello"));
   settle(f);
 }
 
@@ -792,6 +819,7 @@ int main(void) {
       T(test_one_request),
       T(test_chunks),
       T(test_what_breaks_is_seen_to_break),
+      T(test_answer_before_the_body),
       T(test_refusals),
       T(test_name_that_leads_to_loopback),
       T(test_hosts_that_cannot_be_reached),

@@ -41,6 +41,7 @@ struct sbx__egress_conn {
   pump up, down;     /* from the client, and to it */
   sbx__egress_request request;
   sbx__egress_hello hello;
+  bool host_deaf;  /* it takes nothing any more, and may still have something to say */
   bool checks_tls; /* what comes from the client waits until it is known where it wants to go */
   sbx__egress_lookup lookup;
   struct sockaddr_storage addrs[ADDRS_MAX];
@@ -220,7 +221,7 @@ static void refuse_tls(sbx__egress_conn *c) {
 /* ---- relay ---------------------------------------------------------------------------------- */
 
 static void want(sbx__egress_conn *c) {
-  bool takes = !c->up.eof && (c->checks_tls || waiting(&c->up) == 0);
+  bool takes = !c->up.eof && !c->host_deaf && (c->checks_tls || waiting(&c->up) == 0);
   bool gives = !c->down.eof && waiting(&c->down) == 0;
   bool writes = waiting(&c->up) > 0 && !c->checks_tls;
   sbx_watch_set(c->client, (takes ? SBX_READABLE : 0) | (waiting(&c->down) > 0 ? SBX_WRITABLE : 0));
@@ -267,26 +268,59 @@ static bool look_at_client(sbx__egress_conn *c, size_t from) {
   return good;
 }
 
-/* Moves what can be moved now. `progress` tells whether anything was. False: it has ended. */
-static bool relay_round(sbx__egress_conn *c, bool *progress) {
+static moved move_up(sbx__egress_conn *c, bool *alive) {
   size_t before = c->up.at == c->up.len ? 0 : c->up.len;
-  moved in = STUCK, out = STUCK, got, gave;
+  moved in = STUCK, out = STUCK;
+  *alive = true;
+  if (c->host_deaf)
+    return STUCK;
   if (c->checks_tls || waiting(&c->up) == 0)
     in = fill(&c->up, c->client_fd, BUFFER);
-  if (in == MOVED && !look_at_client(c, before))
-    return false;
+  if (in == BROKEN)
+    return BROKEN;
+  if (in == MOVED) {
+    *alive = look_at_client(c, before);
+    if (!*alive)
+      return MOVED;
+  }
   /* The host sees the request's own end; a half-closed connection some take for a broken one. */
   if (!c->checks_tls && (c->request.connect || waiting(&c->up) > 0 || !c->request.body.done))
     out = flush(&c->up, c->host_fd, &c->count->sent);
-  got = waiting(&c->down) == 0 ? fill(&c->down, c->host_fd, BUFFER) : STUCK;
-  if (got == MOVED)
+  if (out == BROKEN) {
+    c->host_deaf = true;
+    c->up.at = c->up.len = 0;
+    return MOVED;
+  }
+  return in == MOVED ? MOVED : out;
+}
+
+static moved move_down(sbx__egress_conn *c) {
+  moved in = STUCK, out = STUCK;
+  if (waiting(&c->down) == 0)
+    in = fill(&c->down, c->host_fd, BUFFER);
+  if (in == BROKEN)
+    return BROKEN;
+  if (in == MOVED)
     c->count->received += c->down.len;
-  gave = flush(&c->down, c->client_fd, NULL);
-  if (in == BROKEN || out == BROKEN || got == BROKEN || gave == BROKEN) {
+  /* The end of what was broken off is no end. */
+  if (c->host_deaf && c->down.eof && waiting(&c->down) == 0)
+    return BROKEN;
+  out = flush(&c->down, c->client_fd, NULL);
+  return out == STUCK ? in : out;
+}
+
+/* Moves what can be moved now. `progress` tells whether anything was. False: it has ended. */
+static bool relay_round(sbx__egress_conn *c, bool *progress) {
+  bool alive;
+  moved up = move_up(c, &alive);
+  if (!alive)
+    return false;
+  moved down = up == BROKEN ? BROKEN : move_down(c);
+  if (down == BROKEN) {
     end_broken(c);
     return false;
   }
-  *progress = in == MOVED || out == MOVED || got == MOVED || gave == MOVED;
+  *progress = up == MOVED || down == MOVED;
   if (c->down.shut && (c->up.shut || !c->request.connect)) {
     end(c);
     return false;
@@ -390,12 +424,13 @@ static void on_connect(sbx__egress_conn *c, int events) {
 
 static void on_host(void *arg, int events) {
   sbx__egress_conn *c = arg;
-  if (c->stage == CONNECT)
+  if (c->stage == CONNECT) {
     on_connect(c, events);
-  else if (events & SBX_FAILED)
-    end_broken(c);
-  else
-    run_relay(c);
+    return;
+  }
+  /* What it had said before can still be read. */
+  c->host_deaf = c->host_deaf || (events & SBX_FAILED);
+  run_relay(c);
 }
 
 static void add_addr(sbx__egress_conn *c, const struct sockaddr *sa, socklen_t len) {
