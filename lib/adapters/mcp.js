@@ -28,11 +28,29 @@ export function mcpTools(tools) {
       const tool = byName.get(params.name);
       if (!tool) throw Object.assign(new Error(`Unknown tool: ${params.name}`), { code: INVALID_PARAMS });
       try {
-        return textResult(await textOf(tool, params.arguments ?? {}, extra));
+        return textResult(await textOf(tool, params.arguments ?? {}, withProgress(extra)));
       } catch (error) {
         if (extra?.signal?.aborted) throw error;
         return { ...textResult(messageOf(error)), isError: true };
       }
+    },
+  };
+}
+
+/**
+ * Output goes to a client that has asked for progress, as messages of it. It counts characters, since it must grow.
+ *
+ * @param {any} extra
+ */
+function withProgress(extra) {
+  const progressToken = extra?._meta?.progressToken;
+  if (progressToken === undefined || typeof extra.sendNotification !== "function") return extra;
+  let progress = 0;
+  return {
+    ...extra,
+    onOutput(/** @type {string} */ message) {
+      progress += message.length;
+      return extra.sendNotification({ method: "notifications/progress", params: { progressToken, progress, message } });
     },
   };
 }

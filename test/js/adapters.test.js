@@ -215,6 +215,22 @@ describe("mcpTools", () => {
   });
 });
 
+describe("mcpTools: output as progress", () => {
+  test("only to a client that has asked for it; what it counts grows", async () => {
+    const { tools } = open();
+    const { callTool } = mcpTools(tools);
+    const request = { params: { name: tools[1].name, arguments: { command: "ls" } } };
+    for (const progressToken of [undefined, 0, "t"]) {
+      const sent = [];
+      await callTool(request, { _meta: { progressToken }, sendNotification: async (notification) => sent.push(notification) });
+      const params = { progressToken, progress: 7, message: "shelled" };
+      assert.deepEqual(sent, progressToken === undefined ? [] : [{ method: "notifications/progress", params }]);
+    }
+    const { content } = await callTool(request, { _meta: { progressToken: 1 }, sendNotification: () => Promise.reject(new Error("gone")) });
+    assert.match(content[0].text, /shelled/);
+  });
+});
+
 describe("aiSdkTools: preliminary results while a command runs", () => {
   /** A fake whose shell tells its output in steps, as the sandboxes of this package do through their tools. */
   async function steps(parts) {

@@ -24,7 +24,10 @@ export interface McpTextResult {
 export interface McpHandlers {
   /** For ListToolsRequestSchema. */
   listTools(): Promise<{ tools: McpTool[] }>;
-  /** For CallToolRequestSchema. An unknown name rejects with JSON-RPC's -32602. */
+  /**
+   * For CallToolRequestSchema. A client that has given a progress token hears the output of its command as messages of
+   * progress. An unknown name rejects with JSON-RPC's -32602.
+   */
   callTool(
     request: { params: { name: string; arguments?: Record<string, unknown> | undefined } },
     extra?: ToolCallContext,
