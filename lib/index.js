@@ -10,6 +10,7 @@ import "./options.js";
 import "./sandbox.js";
 import "./schema.js";
 export { SandboxAgent } from "./agent.js";
+export { AgentCoreSandbox } from "./agentcore.js";
 export { DaytonaSandbox } from "./daytona.js";
 export { DockerSandbox, removeStaleDockerSandboxes } from "./docker.js";
 export { E2BSandbox } from "./e2b.js";
@@ -18,6 +19,7 @@ export { HttpSandbox } from "./http.js";
 export { LocalSandbox } from "./local.js";
 export { createSandbox, listSandboxProviders, registerSandboxProvider } from "./registry.js";
 export {
+  AgentCoreSandboxToolkit,
   DaytonaSandboxToolkit,
   DockerSandboxToolkit,
   E2BSandboxToolkit,

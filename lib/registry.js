@@ -1,4 +1,5 @@
 // Providers by name, so that a program can be told by a setting where its code runs; the built-in ones, and a user's own.
+import { AgentCoreSandbox } from "./agentcore.js";
 import { DaytonaSandbox } from "./daytona.js";
 import { DockerSandbox } from "./docker.js";
 import { E2BSandbox } from "./e2b.js";
@@ -19,6 +20,7 @@ const factories = new Map([
   ["docker", (options) => new DockerSandbox(options)],
   ["http", (options) => new HttpSandbox(options)],
   ["vercel", (options) => new VercelSandbox(options)],
+  ["agentcore", (options) => new AgentCoreSandbox(options)],
 ]);
 const NAME = /^[a-z0-9][a-z0-9_-]{0,44}$/;
 

@@ -3,6 +3,7 @@
 //
 // Invariant: a toolkit holds one sandbox for its whole life and getTools() does no I/O, so giving an
 // agent tools that it never calls costs nothing.
+import { AgentCoreSandbox } from "./agentcore.js";
 import { DaytonaSandbox } from "./daytona.js";
 import { DockerSandbox } from "./docker.js";
 import { E2BSandbox } from "./e2b.js";
@@ -16,6 +17,7 @@ import { VercelSandbox } from "./vercel.js";
 /** @import { HttpSandboxOptions, LocalSandboxOptions, SandboxCloseOptions, SandboxTools, SandboxToolOptions, ToolDef } from "../types/index.js" */
 /** @import { VercelSandboxOptions } from "../types/index.js" */
 /** @import { ToolRole, ToolSettings } from "./tools.js" */
+/** @import { AgentCoreSandboxOptions } from "../types/index.js" */
 
 const METHODS = /** @type {const} */ (["start", "run", "shell", "writeFile", "readFile", "close"]);
 /** The longest tool name, `sandbox_<name>_write_file`, must not pass 64 characters. */
@@ -196,6 +198,18 @@ export class VercelSandboxToolkit extends SandboxToolkit {
   /** @param {VercelSandboxOptions} [options] @param {SandboxToolOptions} [tools] */
   constructor(options, tools) {
     super(new VercelSandbox(unnamed(options, "VercelSandbox"), "VercelSandboxToolkit"), named("vercel", tools, "VercelSandboxToolkit"));
+  }
+}
+
+/**
+ * The four tools of a new AgentCoreSandbox, named `sandbox_agentcore_*`.
+ *
+ * @extends {SandboxToolkit<AgentCoreSandbox>}
+ */
+export class AgentCoreSandboxToolkit extends SandboxToolkit {
+  /** @param {AgentCoreSandboxOptions} [options] @param {SandboxToolOptions} [tools] */
+  constructor(options, tools) {
+    super(new AgentCoreSandbox(unnamed(options, "AgentCoreSandbox"), "AgentCoreSandboxToolkit"), named("agentcore", tools, "AgentCoreSandboxToolkit"));
   }
 }
 

@@ -709,6 +709,44 @@ export class VercelSandbox extends NativeSandbox {
   extendLifetime(seconds: number, options?: SandboxCallOptions): Promise<void>;
 }
 
+// ---- AgentCore ------------------------------------------------------------------------------------
+
+/** Of a variable's name in parentheses the value is the default. */
+export interface AgentCoreSandboxOptions extends Omit<RemoteSandboxOptions, "apiKey"> {
+  /** With `secretAccessKey`. (AWS_ACCESS_KEY_ID) Without any credentials: as AWS's own clients find them. */
+  accessKeyId?: string | undefined;
+  /** (AWS_SECRET_ACCESS_KEY) */
+  secretAccessKey?: string | undefined;
+  /** Of temporary credentials. (AWS_SESSION_TOKEN) */
+  sessionToken?: string | undefined;
+  /** In place of these: a profile of ~/.aws/credentials and ~/.aws/config. (AWS_PROFILE) */
+  profile?: string | undefined;
+  /** Default: AWS_REGION, AWS_DEFAULT_REGION, the profile's, else "us-west-2". */
+  region?: string | undefined;
+  /** Identifier or ARN of the code interpreter; default "aws.codeinterpreter.v1". */
+  codeInterpreter?: string | undefined;
+  /** Id of an existing session to work in; it is not stopped by close(). */
+  sandboxId?: string | undefined;
+  /** Only with `sandboxId`: close() stops it all the same. */
+  owned?: boolean | undefined;
+  /** What the session's name begins with: 1 to 60 letters, digits, `-` and `_`; a random end is added. */
+  name?: string | undefined;
+  /** After which AWS ends the session, whatever runs in it: 1 to 28800, default 900. It cannot be prolonged. */
+  lifetimeSeconds?: number | undefined;
+  /** Variables of every command. */
+  env?: Record<string, string> | undefined;
+}
+
+/** A name like those of the other providers. */
+export type AgentCoreSandboxConfig = AgentCoreSandboxOptions;
+
+/** A session of AWS Bedrock AgentCore's Code Interpreter. It is stopped by `close()`, and keeps nothing when it ends. */
+export class AgentCoreSandbox extends NativeSandbox {
+  constructor(options?: AgentCoreSandboxOptions);
+  /** "agentcore" */
+  get providerId(): string;
+}
+
 // ---- E2B ------------------------------------------------------------------------------------------
 
 export interface E2BSandboxOptions extends SandboxPolicyOptions {
@@ -1183,6 +1221,7 @@ export interface SandboxProviders {
   docker: { options: DockerSandboxOptions; sandbox: DockerSandbox };
   http: { options: HttpSandboxOptions; sandbox: HttpSandbox };
   vercel: { options: VercelSandboxOptions; sandbox: VercelSandbox };
+  agentcore: { options: AgentCoreSandboxOptions; sandbox: AgentCoreSandbox };
 }
 
 /**
@@ -1244,6 +1283,11 @@ export class LocalSandboxToolkit<Options extends SandboxToolOptions = {}> extend
 /** The four `sandbox_daytona_*` tools of a new DaytonaSandbox. */
 export class DaytonaSandboxToolkit<Options extends SandboxToolOptions = {}> extends SandboxToolkit<DaytonaSandbox, Options> {
   constructor(options?: DaytonaSandboxOptions, tools?: Options);
+}
+
+/** The four `sandbox_agentcore_*` tools of a new AgentCoreSandbox. */
+export class AgentCoreSandboxToolkit<Options extends SandboxToolOptions = {}> extends SandboxToolkit<AgentCoreSandbox, Options> {
+  constructor(options?: AgentCoreSandboxOptions, tools?: Options);
 }
 
 /** The four `sandbox_vercel_*` tools of a new VercelSandbox. */

@@ -1,5 +1,7 @@
 // Types of "cloudsandbox/toolkits": the part of the package that an agent framework imports.
 export {
+  AgentCoreSandbox,
+  AgentCoreSandboxToolkit,
   DaytonaSandbox,
   DaytonaSandboxToolkit,
   DockerSandbox,
@@ -19,6 +21,8 @@ export {
   describeToolLibrary,
 } from "./index.js";
 export type {
+  AgentCoreSandboxConfig,
+  AgentCoreSandboxOptions,
   CloudSandbox,
   DaytonaSandboxConfig,
   DaytonaSandboxOptions,
