@@ -26,22 +26,24 @@ const NAME = /^[A-Za-z0-9][A-Za-z0-9_-]{0,59}$/;
 /** Where a container's credentials may be asked for in the clear. */
 const CONTAINER_HOSTS = Object.freeze(["127.0.0.1", "localhost", "[::1]", "169.254.170.2", "169.254.170.23", "[fd00:ec2::23]"]);
 
+const NETWORK_ADVICE = "the network is the code interpreter's: make one with the mode you want, and give it as `codeInterpreter`";
+
 /** What AgentCore keeps of a manifest. @type {import("./manifest.js").ManifestTable} */
 const MANIFEST = Object.freeze({
   provider: "agentcore",
   existing: "sandboxId",
   network: [],
-  keeps: {},
-  advice: {
-    "network.default": "its network is the code interpreter's: make one with the mode you want, and give it as `codeInterpreter`",
+  keeps: {
+    "network.default": (rule) => (rule === "allow" ? {} : NETWORK_ADVICE),
   },
+  advice: { "network.allowedHosts": NETWORK_ADVICE, "network.deniedHosts": NETWORK_ADVICE },
 });
 
 /** What the service can be asked for by other clients and this class cannot. */
 const UNSUPPORTED = Object.freeze({
   image: "a session runs what its code interpreter has",
-  networkMode: "the network is the code interpreter's: make one with that mode, and give it as `codeInterpreter`",
-  networkPolicy: "the network is the code interpreter's: make one with the mode you want, and give it as `codeInterpreter`",
+  networkMode: NETWORK_ADVICE,
+  networkPolicy: NETWORK_ADVICE,
   certificates: "write them into the session with writeFile()",
   filesystemConfigurations: "put files there with writeFile()",
   ports: "none are published; talk to a server inside with a command",

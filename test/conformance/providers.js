@@ -21,6 +21,7 @@ import { makeCertificate } from "../emulators/certificate.js";
 import { startE2B } from "../emulators/e2b/index.js";
 import { replies } from "../emulators/engine.js";
 import { removeTree, tempDir } from "../support/temp.js";
+import { agentCoreRows } from "./agentcore.js";
 import { daytonaRows } from "./daytona.js";
 import { dockerAgents, dockerRows, engineRows } from "./docker.js";
 import { httpRows } from "./http.js";
@@ -147,6 +148,7 @@ const emulated = async () => [
   ...(await daytonaRows(closer)),
   ...(await httpRows(closer)),
   ...(await vercelRows(closer)),
+  ...(await agentCoreRows(closer)),
   ...(await lineRows(closer)),
   ...(await dockerRows(closer)),
 ];

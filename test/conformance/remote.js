@@ -16,6 +16,8 @@ import { after } from "node:test";
 
 import * as cloudsandbox from "cloudsandbox";
 
+import { agentCoreReplies } from "../emulators/agentcore/errors.js";
+import { startAgentCore } from "../emulators/agentcore/index.js";
 import { startDaytona } from "../emulators/daytona/index.js";
 import { daytonaReplies } from "../emulators/daytona/replies.js";
 import { startE2B } from "../emulators/e2b/index.js";
@@ -115,6 +117,27 @@ export const remotes = [
     findsLost: true,
     checkEnd: ({ engine }) => removeCommandFolders(engine),
   },
+  {
+    name: "agentcore",
+    Class: "AgentCoreSandbox",
+    routes: {
+      create: "PUT /sessions/start",
+      remove: "PUT /sessions/stop",
+      command: "POST /tools/invoke",
+    },
+    created: 200,
+    health: { path: "/", part: /UnknownOperation|message/ },
+    keyHeader: "authorization",
+    credentials: { accessKeyId: "AKID", secretAccessKey: "k" },
+    async start(settings) {
+      const emulator = await startAgentCore(settings);
+      return { emulator, connection: { ...emulator.credentials, baseURL: emulator.url }, urls: [emulator.url] };
+    },
+    refusal: agentCoreReplies.typed,
+    hasLifetime: ({ sessionTimeoutSeconds }) => sessionTimeoutSeconds === 900,
+    findsLost: true,
+    checkEnd: () => {},
+  },
 ];
 
 /** An emulator for one test; sandboxes that `make` has made are closed with it, at the test's end. */
@@ -150,7 +173,7 @@ export const program = (remote, options, body, from = "cloudsandbox") =>
 
 /** Variables of this machine's user must not decide a test. */
 export function withoutVariables() {
-  const names = Object.keys(process.env).filter((name) => /^(E2B|DAYTONA|VERCEL|SANDBOX_HTTP)_|^(https?|no|all)_proxy$/i.test(name));
+  const names = Object.keys(process.env).filter((name) => /^(E2B|DAYTONA|VERCEL|SANDBOX_HTTP|AWS|BEDROCK_AGENTCORE)_|^(https?|no|all)_proxy$/i.test(name));
   const saved = names.map((name) => [name, process.env[name]]);
   for (const name of names) delete process.env[name];
   after(() => Object.assign(process.env, Object.fromEntries(saved)));

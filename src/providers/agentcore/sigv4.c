@@ -163,8 +163,8 @@ static void put_scope(sbx_buf *out, const sbx__sigv4 *how, const char *stamp) {
   sbx_buf_append_str(out, "/aws4_request");
 }
 
-static void make_key(unsigned char key[SBX_SHA256_BYTES], const sbx__sigv4 *how,
-                     const char *stamp) {
+static int make_key(unsigned char key[SBX_SHA256_BYTES], const sbx__sigv4 *how,
+                    const char *stamp) {
   const sbx_slice parts[] = {sbx_slice_of(stamp, DAY), how->region, how->service,
                              sbx_slice_str("aws4_request")};
   sbx_buf secret;
@@ -173,6 +173,7 @@ static void make_key(unsigned char key[SBX_SHA256_BYTES], const sbx__sigv4 *how,
   sbx_buf_append_str(&secret, "AWS4");
   sbx_buf_append_slice(&secret, how->secret);
   before = sbx_buf_slice(&secret);
+  int rc = secret.error;
   for (size_t i = 0; i < sizeof parts / sizeof *parts; i++) {
     sbx_hmac_sha256(key, before, parts[i]);
     before = sbx_slice_of((const char *)key, SBX_SHA256_BYTES);
@@ -180,6 +181,7 @@ static void make_key(unsigned char key[SBX_SHA256_BYTES], const sbx__sigv4 *how,
   if (secret.len > 0)
     sbx_wipe(secret.ptr, secret.len);
   sbx_buf_deinit(&secret);
+  return rc;
 }
 
 static void put_signature(sbx_buf *out, const sbx__sigv4 *how, const char *stamp,
@@ -191,11 +193,11 @@ static void put_signature(sbx_buf *out, const sbx__sigv4 *how, const char *stamp
   put_scope(&text, how, stamp);
   sbx_buf_append_char(&text, '\n');
   put_hash(&text, request);
-  make_key(key, how, stamp);
+  int rc = make_key(key, how, stamp);
   sbx_hmac_sha256(key, sbx_slice_of((const char *)key, sizeof key), sbx_buf_slice(&text));
   sbx_sha256_put_hex(out, key);
   if (out->error == SBX_OK)
-    out->error = text.error;
+    out->error = rc != SBX_OK ? rc : text.error;
   sbx_wipe(key, sizeof key);
   sbx_buf_deinit(&text);
 }

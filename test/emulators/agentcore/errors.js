@@ -22,6 +22,12 @@ export const forbidden = (/** @type {string} */ type, /** @type {string} */ mess
 
 /** @typedef {"header" | "__type" | "code"} Place where a refusal says its type */
 
+/** @type {Record<number, string>} */
+const TYPES = {
+  400: "ValidationException", 402: "ServiceQuotaExceededException", 403: "AccessDeniedException", 404: "ResourceNotFoundException",
+  409: "ConflictException", 429: "ThrottlingException", 500: "InternalServerException",
+};
+
 /** The body of a refusal, for faults too. */
 export const agentCoreReplies = {
   /**
@@ -41,4 +47,6 @@ export const agentCoreReplies = {
     },
     body: JSON.stringify({ ...(place !== "header" && { [place]: `com.amazon.example#${type}` }), message }),
   }),
+  /** Of the type that goes with the status. @param {number} status @param {string} message @returns {Reply} */
+  typed: (status, message) => agentCoreReplies.error(status, TYPES[status] ?? "ServiceException", message),
 };
