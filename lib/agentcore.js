@@ -33,6 +33,7 @@ const MANIFEST = Object.freeze({
   provider: "agentcore",
   existing: "sandboxId",
   network: [],
+  anyway: ["env", "network.default"],
   keeps: {
     "network.default": (rule) => (rule === "allow" ? {} : NETWORK_ADVICE),
   },

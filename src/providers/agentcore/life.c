@@ -138,7 +138,7 @@ static void on_found(sbx_steps *steps, sbx_http *reply) {
 }
 
 static void on_created(sbx_steps *steps, sbx_http *reply) {
-  static const char verb[] = "start a session";
+  static const char verb[] = "create the session";
   sbx_session *session = steps->session;
   sbx_json_doc *doc = NULL;
   sbx_err err;

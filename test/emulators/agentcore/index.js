@@ -23,6 +23,7 @@ import { verify } from "./signature.js";
  * @property {number} limit of sessions of an access key
  * @property {number} skewMs how far the service's clock is ahead
  * @property {import("./errors.js").Place} typeIn where a refusal says its type
+ * @property {number} pageMost a list has no more on a page, whatever is asked for
  * @property {boolean} serial a session that runs a tool refuses another one
  * @property {404 | 400} overStatus what is said of a session that is over
  * @property {number} secondMs length of a second of a session's life
@@ -36,6 +37,7 @@ const DEFAULTS = {
   limit: 1000,
   skewMs: 0,
   typeIn: "header",
+  pageMost: 100,
   serial: false,
   overStatus: 404,
   secondMs: 1000,
@@ -210,11 +212,12 @@ export class AgentCoreEmulator {
     if (status !== undefined && !["READY", "TERMINATED"].includes(status)) throw invalid("status must be READY or TERMINATED");
     const all = [...this.#sessions.values()].filter((it) => it.spec.owner === owner && (status === undefined || it.status === status));
     const from = Number(nextToken);
-    const items = all.slice(from, from + maxResults).map((it) => {
+    const end = from + Math.min(maxResults, this.settings.pageMost);
+    const items = all.slice(from, end).map((it) => {
       const { sessionTimeoutSeconds: _, ...summary } = it.view();
       return summary;
     });
-    return { items, ...(from + maxResults < all.length && { nextToken: String(from + maxResults) }) };
+    return { items, ...(end < all.length && { nextToken: String(end) }) };
   }
 
   /** @param {Exchange} exchange @param {string} owner @param {string} date */
