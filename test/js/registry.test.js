@@ -3,7 +3,7 @@ import assert from "node:assert/strict";
 import { describe, test } from "node:test";
 
 import {
-  DaytonaSandbox, DockerSandbox, E2BSandbox, HttpSandbox, LocalSandbox, SandboxToolkit, VercelSandbox, createSandbox,
+  AgentCoreSandbox, DaytonaSandbox, DockerSandbox, E2BSandbox, HttpSandbox, LocalSandbox, SandboxToolkit, VercelSandbox, createSandbox,
   listSandboxProviders, registerSandboxProvider,
 } from "cloudsandbox";
 
@@ -21,7 +21,7 @@ const refusal = (message) => ({ name: "SandboxError", code: "ERR_SANDBOX_INVALID
 
 describe("registry", () => {
   test("the built-in providers stand in it, by their names", () => {
-    assert.deepEqual(listSandboxProviders().slice(0, 6), ["local", "e2b", "daytona", "docker", "http", "vercel"]);
+    assert.deepEqual(listSandboxProviders().slice(0, 7), ["local", "e2b", "daytona", "docker", "http", "vercel", "agentcore"]);
     const made = {
       local: [LocalSandbox, { trusted: true }],
       e2b: [E2BSandbox, { apiKey: "k" }],
@@ -29,6 +29,7 @@ describe("registry", () => {
       docker: [DockerSandbox, {}],
       http: [HttpSandbox, { baseURL: "http://127.0.0.1:1" }],
       vercel: [VercelSandbox, { lateAuth: true }],
+      agentcore: [AgentCoreSandbox, { lateAuth: true }],
     };
     for (const [name, [Class, options]] of Object.entries(made)) assert.ok(createSandbox(name, options) instanceof Class, name);
   });

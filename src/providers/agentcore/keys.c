@@ -22,9 +22,9 @@ enum {
   CONNECT_MS = 1000,
   TIMEOUT_MS = 5000,
   MAX_ROLE = 128,
-  MAX_SECRET = 16 * 1024,
 };
 
+#define MAX_SECRET ((size_t)16 * 1024)
 #define ROLES "/latest/meta-data/iam/security-credentials/"
 
 void sbx__ac_keys_free(sbx__ac_keys *keys) {

@@ -80,7 +80,9 @@ static sbx_slice put_lower(sbx_buf *names, sbx_slice name) {
   size_t begin = names->len;
   for (size_t i = 0; i < name.len; i++) {
     char c = name.ptr[i];
-    sbx_buf_append_char(names, c >= 'A' && c <= 'Z' ? (char)(c + 'a' - 'A') : c);
+    if (c >= 'A' && c <= 'Z')
+      c = (char)(unsigned char)((unsigned char)c | 0x20U);
+    sbx_buf_append_char(names, c);
   }
   return names->error == SBX_OK ? sbx_slice_of(names->ptr + begin, name.len) : name;
 }
@@ -163,8 +165,7 @@ static void put_scope(sbx_buf *out, const sbx__sigv4 *how, const char *stamp) {
   sbx_buf_append_str(out, "/aws4_request");
 }
 
-static int make_key(unsigned char key[SBX_SHA256_BYTES], const sbx__sigv4 *how,
-                    const char *stamp) {
+static int make_key(unsigned char key[SBX_SHA256_BYTES], const sbx__sigv4 *how, const char *stamp) {
   const sbx_slice parts[] = {sbx_slice_of(stamp, DAY), how->region, how->service,
                              sbx_slice_str("aws4_request")};
   sbx_buf secret;

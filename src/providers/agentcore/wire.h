@@ -24,10 +24,10 @@ int sbx__ac_take_id(sbx_session *session, sbx_slice id, sbx_err *err);
 
 /* What the service calls an error, in its answer or in a stream. */
 typedef struct sbx__ac_meaning {
-  const char *type; /* in any case of letters */
-  int code;
+  const char *type;   /* in any case of letters */
   const char *advice; /* may be NULL */
-  bool refused;       /* nothing was done */
+  int code;
+  bool refused; /* nothing was done */
 } sbx__ac_meaning;
 
 /* NULL for a type that is not known. */
