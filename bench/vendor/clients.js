@@ -84,6 +84,38 @@ export const clients = {
       return { shell: () => sandbox.runCommand("sh", ["-c", "true"]), close: () => sandbox.stop() };
     };
   },
+  async "agentcore/ours"(url) {
+    const { AgentCoreSandbox } = await import(library);
+    return async () => {
+      const sandbox = new AgentCoreSandbox({ accessKeyId: "bench", secretAccessKey: "bench-secret", region: "us-west-2", baseURL: url });
+      await sandbox.start();
+      return { shell: () => sandbox.shell("true"), close: () => sandbox.close() };
+    };
+  },
+  async "agentcore/sdk"(url) {
+    const { BedrockAgentCoreClient, InvokeCodeInterpreterCommand, StartCodeInterpreterSessionCommand, StopCodeInterpreterSessionCommand } =
+      await import("@aws-sdk/client-bedrock-agentcore");
+    const codeInterpreterIdentifier = "aws.codeinterpreter.v1";
+    const credentials = { accessKeyId: "bench", secretAccessKey: "bench-secret" };
+    return async () => {
+      const client = new BedrockAgentCoreClient({ endpoint: url, region: "us-west-2", credentials });
+      const { sessionId } = await client.send(new StartCodeInterpreterSessionCommand({ codeInterpreterIdentifier }));
+      return {
+        async shell() {
+          const { stream } = await client.send(
+            new InvokeCodeInterpreterCommand({ codeInterpreterIdentifier, sessionId, name: "executeCommand", arguments: { command: "true" } }),
+          );
+          let exitCode;
+          for await (const { result } of stream ?? []) exitCode = result?.structuredContent?.exitCode;
+          return { exitCode };
+        },
+        async close() {
+          await client.send(new StopCodeInterpreterSessionCommand({ codeInterpreterIdentifier, sessionId }));
+          client.destroy();
+        },
+      };
+    };
+  },
   async "http/ours"(url) {
     const { HttpSandbox } = await import(library);
     return async () => {

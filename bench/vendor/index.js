@@ -10,14 +10,14 @@ import { FILE_BYTES, SANDBOXES } from "./measures.js";
 import { footprint, importTimes, ownFootprint, pythonImportTime } from "./packages.js";
 import { measureClient, measureProgram, recordRequest, startServer } from "./run.js";
 
-const SDKS = { e2b: "e2b", daytona: "@daytonaio/sdk", http: "omnicoreagent", vercel: "@vercel/sandbox" };
+const SDKS = { e2b: "e2b", daytona: "@daytonaio/sdk", http: "omnicoreagent", vercel: "@vercel/sandbox", agentcore: "@aws-sdk/client-bedrock-agentcore" };
 /** Of those that are Python: a program that measures it. */
 const PROGRAMS = { http: path.join(import.meta.dirname, "http_client.py") };
 const ROUNDS = 3;
 const COMMANDS = 1500;
 const OPEN = [1, 100, 1000, 10_000];
 /** The call that runs a command. */
-const CALLS = { e2b: "/process.Process/Start", daytona: "/process/execute", http: "/exec", vercel: "/cmd\\?\\S*" };
+const CALLS = { e2b: "/process.Process/Start", daytona: "/process/execute", http: "/exec", vercel: "/cmd\\?\\S*", agentcore: "/tools/invoke" };
 
 /** @typedef {keyof typeof SDKS} Service */
 /** @typedef {"ours" | "sdk" | "curl"} Side */
@@ -135,6 +135,10 @@ const services = {
   async vercel() {
     await commands("vercel", { cpu: "0.06x", latency: "" });
     weight("vercel", "0.1x");
+  },
+  async agentcore() {
+    await commands("agentcore", { cpu: "0.1x", latency: "" });
+    weight("agentcore", "0.1x");
   },
 };
 

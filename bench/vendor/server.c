@@ -9,6 +9,7 @@
 #include <netinet/in.h>
 #include <netinet/tcp.h>
 #include <stdbool.h>
+#include <stdint.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
@@ -55,7 +56,8 @@ static size_t reply_count;
 static struct {
   const reply *plain, *report;
   size_t places[2]; /* where the tag belongs in the report */
-} lines[3];
+  size_t event_at;  /* where a message of an event stream begins in it; 0: it is none */
+} lines[4];
 static size_t line_count;
 /* The tag of the last sandbox. */
 static char named[] = ZEROS;
@@ -148,17 +150,22 @@ static void add_named(const char *method, const char *path, const char *json) {
 
 #define REPORT "\\n" ZEROS " ran 0 1 0 0 0 0 0\\n\\n\\n\\n\\n" ZEROS " end\\n"
 
-static void add_line(const char *path, const char *type, const char *plain, const char *report) {
+static void add_line_of(const char *path, const char *type, const char *plain, size_t plain_len,
+                        const char *report, size_t report_len) {
   size_t n = line_count++;
   char head[128];
   snprintf(head, sizeof head, "200 OK\r\ncontent-type: application/%s", type);
-  lines[n].plain = add("POST", path, head, plain, strlen(plain));
-  const reply *r = lines[n].report = add("", "", head, report, strlen(report));
+  lines[n].plain = add("POST", path, head, plain, plain_len);
+  const reply *r = lines[n].report = add("", "", head, report, report_len);
   const char *first = memmem(r->bytes, r->len, ZEROS, TAG_LEN);
   size_t rest = r->len - (size_t)(first + 1 - r->bytes);
   const char *last = memmem(first + 1, rest, ZEROS " end", TAG_LEN + 4);
   lines[n].places[0] = (size_t)(first - r->bytes);
   lines[n].places[1] = (size_t)(last - r->bytes);
+}
+
+static void add_line(const char *path, const char *type, const char *plain, const char *report) {
+  add_line_of(path, type, plain, strlen(plain), report, strlen(report));
 }
 
 static void make_daytona(int port) {
@@ -220,6 +227,62 @@ static void make_vercel(void) {
   add_json("DELETE", VERCEL "/bench", "200 OK", "{" VERCEL_SANDBOX "}");
   add_json("POST", VERCEL "/sessions/sess_bench/stop", "200 OK", "{" VERCEL_SESSION "}");
   add_line(VERCEL "/sessions/sess_bench/cmd", "x-ndjson", plain, report);
+}
+
+static uint32_t crc32_of(const char *bytes, size_t len) {
+  uint32_t crc = UINT32_MAX;
+  for (size_t i = 0; i < len; i++) {
+    crc ^= (unsigned char)bytes[i];
+    for (int bit = 0; bit < 8; bit++)
+      crc = (crc >> 1) ^ (0xedb88320U & (0U - (crc & 1U)));
+  }
+  return ~crc;
+}
+
+static void put_number(char *out, uint32_t value) {
+  for (size_t i = 0; i < 4; i++)
+    out[i] = (char)(value >> (24 - 8 * i) & 0xff);
+}
+
+/* The checksum at the end of a message that has `len` bytes. */
+static void seal(char *message, size_t len) {
+  put_number(message + len - 4, crc32_of(message, len - 4));
+}
+
+/* One message of an event stream: a result that has printed this. */
+static size_t agentcore_result(char *out, size_t size, const char *printed) {
+  static const char headers[] = "\x0d:message-type\x07\0\x05"
+                                "event\x0b:event-type\x07\0\x06result\x0d:content-type\x07\0\x10"
+                                "application/json";
+  char *payload = out + 12 + sizeof headers - 1;
+  int n = snprintf(payload, size - (size_t)(payload - out),
+                   "{\"content\":[{\"type\":\"text\",\"text\":\"\"}],\"structuredContent\":{"
+                   "\"stdout\":\"%s\",\"stderr\":\"\",\"exitCode\":0,\"executionTime\":3.5},"
+                   "\"isError\":false}",
+                   printed);
+  size_t len = 12 + sizeof headers - 1 + (size_t)n + 4;
+  put_number(out, (uint32_t)len);
+  put_number(out + 4, sizeof headers - 1);
+  put_number(out + 8, crc32_of(out, 8));
+  memcpy(out + 12, headers, sizeof headers - 1);
+  seal(out, len);
+  return len;
+}
+
+#define AGENTCORE "/code-interpreters/aws.codeinterpreter.v1"
+#define AGENTCORE_SESSION                                                                          \
+  "{\"codeInterpreterIdentifier\":\"aws.codeinterpreter.v1\",\"sessionId\":\"01J0BENCH\","         \
+  "\"createdAt\":\"2026-01-02T03:04:05.678Z\"}"
+
+static void make_agentcore(void) {
+  char plain[1024], report[1024];
+  size_t plain_len = agentcore_result(plain, sizeof plain, "/workspace\\n");
+  size_t report_len = agentcore_result(report, sizeof report, REPORT);
+  add_json("PUT", AGENTCORE "/sessions/start", "200 OK", AGENTCORE_SESSION);
+  add_json("PUT", AGENTCORE "/sessions/stop", "200 OK", AGENTCORE_SESSION);
+  add_line_of(AGENTCORE "/tools/invoke", "vnd.amazon.eventstream", plain, plain_len, report,
+              report_len);
+  lines[line_count - 1].event_at = lines[line_count - 1].report->len - report_len;
 }
 
 /* ---- connections ---------------------------------------------------------------------------- */
@@ -303,6 +366,8 @@ static void answer(connection *c) {
       memcpy(c->filled + lines[i].places[n], mark, TAG_LEN);
     c->out = c->filled;
     c->out_len = lines[i].report->len;
+    if (lines[i].event_at > 0)
+      seal(c->filled + lines[i].event_at, c->out_len - lines[i].event_at);
   }
   c->text_len = c->body_at = 0;
   c->in_chunks = false;
@@ -462,6 +527,7 @@ int main(void) {
   make_daytona(port);
   make_http();
   make_vercel();
+  make_agentcore();
   watch(queue, EPOLL_CTL_ADD, STDIN_FILENO, EPOLLIN, NULL);
   watch(queue, EPOLL_CTL_ADD, listener, EPOLLIN, in);
   printf("http://127.0.0.1:%d\n", port);
