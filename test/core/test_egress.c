@@ -770,6 +770,65 @@ static void test_flood_to_a_slow_reader(void **state) {
   assert_int_equal(sbx__egress_counts(f->egress, &count)[0].received, 32u << 20);
 }
 
+/* Connections that begin, talk, stop, end and break off at any time. */
+static void client_chaos(fixture *f) {
+  enum { OPEN = 24, STEPS = 3000 };
+  static const char *const texts[] = {"CONNECT localhost:%u HTTP/1.1\r\n\r\n",
+                                      "GET http://localhost:%u/ HTTP/1.1\r\n\r\n",
+                                      "CONNECT evil.test:443 HTTP/1.1\r\n\r\n",
+                                      "\x16\x03\x01\x02",
+                                      "POST http://localhost:%u/ HTTP/1.1\r\n"
+                                      "Transfer-Encoding: chunked\r\n\r\n5\r\nhello\r\n",
+                                      "\r\n",
+                                      "words"};
+  struct linger reset = {.l_onoff = 1};
+  int fds[OPEN];
+  char text[256];
+  unsigned seed = 1;
+  for (int i = 0; i < OPEN; i++)
+    fds[i] = dial(f);
+  for (int i = 0; i < STEPS; i++) {
+    int *fd = &fds[rand_r(&seed) % OPEN];
+    const char *format = texts[(unsigned)rand_r(&seed) % COUNT(texts)],
+               *mark = strstr(format, "%u");
+    size_t len = mark != NULL ? (size_t)(mark - format) : strlen(format);
+    memcpy(text, format, len);
+    if (mark != NULL)
+      len +=
+          (size_t)snprintf(text + len, sizeof text - len, "%u%s", (unsigned)f->host_port, mark + 2);
+    int what = rand_r(&seed) % 16;
+    if (what < 10)
+      send(*fd, text, what < 3 ? (size_t)rand_r(&seed) % len : len, MSG_NOSIGNAL | MSG_DONTWAIT);
+    else if (what == 10)
+      shutdown(*fd, SHUT_WR);
+    else if (what == 11)
+      recv(*fd, f->text, 100, MSG_DONTWAIT);
+    if (what < 12)
+      continue;
+    if (what == 15)
+      setsockopt(*fd, SOL_SOCKET, SO_LINGER, &reset, sizeof reset);
+    close(*fd);
+    *fd = dial(f);
+  }
+  for (int i = 0; i < OPEN; i++)
+    close(fds[i]);
+}
+
+static void test_chaos(void **state) {
+  static const host_kind kinds[] = {REPEAT, FLOOD, RESET};
+  fixture *f = *state;
+  sbx__egress_limits limits = {.idle_ms = 500, .connections = 16};
+  begin(f, local, &limits);
+  for (size_t i = 0; i < COUNT(kinds); i++) {
+    f->kind = kinds[i];
+    play(f, client_chaos);
+    settle(f);
+  }
+  f->kind = REPEAT;
+  play(f, client_half_close);
+  assert_string_equal(f->text, "some wordsbye");
+}
+
 /* ---- the end -------------------------------------------------------------------------------- */
 
 static void client_leaves_open(fixture *f) {
@@ -842,6 +901,7 @@ int main(void) {
       T(test_time_limits),
       T(test_bound_on_connections),
       T(test_flood_to_a_slow_reader),
+      T(test_chaos),
       T(test_stop_ends_all),
       T(test_bad_listener),
       T(test_no_memory),
