@@ -47,16 +47,17 @@
     },
     {
       "target_name": "cloudsandbox",
-      "dependencies": ["sbx_core", "sbx_guard", "<!(node -p \"require('node-addon-api').targets\"):node_addon_api"],
+      "dependencies": ["sbx_core", "sbx_guard"],
       "sources": ["<!@(node scripts/sources.mjs binding)"],
-      "include_dirs": ["src"],
+      "include_dirs": ["src", "<!(node scripts/sources.mjs napi)"],
       "defines": [
         "SBX_VERSION=\"<(package_version)\"",
         "NAPI_VERSION=8",
+        "NODE_ADDON_API_DISABLE_CPP_EXCEPTIONS",
         "NODE_ADDON_API_DISABLE_DEPRECATED",
         "NODE_API_SWALLOW_UNTHROWABLE_EXCEPTIONS"
       ],
-      "cflags_cc": ["-std=c++17", "-Wall", "-Wextra"],
+      "cflags_cc": ["-std=c++17", "-fno-exceptions", "-Wall", "-Wextra"],
       "libraries": ["<!@(pkg-config --libs libcjson 2>/dev/null || echo -lcjson)"],
       "conditions": [
         ["OS=='linux'", {

@@ -12,7 +12,7 @@ import os from "node:os";
 import path from "node:path";
 
 import { faults, report } from "./binaries.mjs";
-import { sourcesOf } from "./sources.mjs";
+import { napiHeaders, sourcesOf } from "./sources.mjs";
 
 const root = path.resolve(import.meta.dirname, "..");
 const work = path.join(root, "build/prebuild");
@@ -158,7 +158,7 @@ function prepare() {
       run("git", ["apply", "--include=cJSON.*", path.join(patches, patch)], { cwd: from, env: { ...process.env, GIT_CEILING_DIRECTORIES: path.dirname(from) } });
     }
     mkdirSync(path.join(folder, "cjson"));
-    for (const file of ["cJSON.h", "cJSON.c"]) renameSync(path.join(from, file), path.join(folder, "cjson", file));
+    for (const file of ["cJSON.h", "cJSON.c", "LICENSE"]) renameSync(path.join(from, file), path.join(folder, "cjson", file));
     rmSync(from, { recursive: true });
   });
   return { zig: path.join(toolchain, "ziglang/zig"), others };
@@ -178,7 +178,6 @@ const EVERYWHERE = ["-O2", "-g0", "-fPIC", "-fvisibility=hidden", "-fstack-prote
  */
 async function compile(target, { zig, others }, objects, folder) {
   const { version } = createRequire(import.meta.url)("../package.json");
-  const napi = createRequire(import.meta.url).resolve("node-addon-api/package.json");
   const linux = target.startsWith("linux-");
   for (const made of [objects, folder]) {
     rmSync(made, { recursive: true, force: true });
@@ -190,7 +189,7 @@ async function compile(target, { zig, others }, objects, folder) {
   const includes = ["-Isrc", `-I${objects}`, `-isystem${others}`, `-isystem${others}/node`];
   const c = [...common, "-std=c17", ...includes];
   const cc = [
-    ...common, "-std=c++17", "-D_LIBCPP_DISABLE_EXTERN_TEMPLATE", "-D_LIBCPP_VERBOSE_ABORT(...)=__builtin_abort()", "-fno-exceptions", "-fno-rtti", ...includes, `-isystem${path.dirname(napi)}`, `-DSBX_VERSION="${version}"`, "-DNODE_GYP_MODULE_NAME=cloudsandbox",
+    ...common, "-std=c++17", "-D_LIBCPP_DISABLE_EXTERN_TEMPLATE", "-D_LIBCPP_VERBOSE_ABORT(...)=__builtin_abort()", "-fno-exceptions", "-fno-rtti", ...includes, `-isystem${napiHeaders()}`, `-DSBX_VERSION="${version}"`, "-DNODE_GYP_MODULE_NAME=cloudsandbox",
     "-DNAPI_VERSION=8", "-DNODE_ADDON_API_DISABLE_CPP_EXCEPTIONS", "-DNODE_ADDON_API_DISABLE_DEPRECATED", "-DNODE_API_SWALLOW_UNTHROWABLE_EXCEPTIONS", "-DBUILDING_NODE_EXTENSION",
   ];
   const guardOnly = sourcesOf("guard").filter((file) => !sourcesOf("core").includes(file));

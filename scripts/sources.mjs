@@ -1,5 +1,6 @@
 // The source files of one part of the native build. As a program it prints them, for binding.gyp: gyp has no globs.
-import { readdirSync } from "node:fs";
+import { existsSync, readdirSync } from "node:fs";
+import { createRequire } from "node:module";
 import path from "node:path";
 
 const root = path.resolve(import.meta.dirname, "..");
@@ -31,13 +32,20 @@ const parts = {
   binding: sources("src/binding", ".cc"),
 };
 
+/** The folder of node-addon-api's headers, which the published package has inside. */
+export function napiHeaders() {
+  const inside = path.join(root, "third_party/node-addon-api");
+  return existsSync(inside) ? inside : path.dirname(createRequire(import.meta.url).resolve("node-addon-api/package.json"));
+}
+
 /** @param {"core" | "guard" | "programs" | "binding"} part */
 export const sourcesOf = (part) => parts[part] ?? [];
 
 if (process.argv[1] === import.meta.filename) {
-  const part = parts[process.argv[2] ?? ""];
+  const name = process.argv[2] ?? "";
+  const part = name === "napi" ? [napiHeaders()] : parts[name];
   if (!part) {
-    console.error(`usage: node scripts/sources.mjs ${Object.keys(parts).join("|")}`);
+    console.error(`usage: node scripts/sources.mjs ${Object.keys(parts).join("|")}|napi`);
     process.exit(1);
   }
   console.log(part.join("\n"));

@@ -1,0 +1,97 @@
+// The package's modules as they are published. All that an import of the package loads is one file, core.js; the other
+// entries, and each module that is loaded late, are a file each that takes the rest from there. So an import opens two
+// files, not thirty. The text stays readable, with a map; the repository runs unbundled.
+import { copyFileSync, mkdirSync, readFileSync, writeFileSync } from "node:fs";
+import path from "node:path";
+
+import { build } from "esbuild";
+
+const root = path.resolve(import.meta.dirname, "..");
+const lib = path.join(root, "lib");
+const CORE = "cloudsandbox-core";
+
+/** @type {import("esbuild").BuildOptions} */
+const OPTIONS = {
+  absWorkingDir: root, outbase: lib, bundle: true, platform: "node", format: "esm", target: "node20", external: ["@opentelemetry/api"], metafile: true, write: false, logLevel: "error",
+};
+
+/** The modules that the package's exports and commands name. @param {Record<string, any>} manifest */
+function entriesOf({ exports, bin = {} }) {
+  const exported = Object.values(exports).flatMap((entry) => (typeof entry === "string" ? [] : [entry.default]));
+  return [...exported, ...Object.values(bin)].map((file) => path.resolve(root, file));
+}
+
+/**
+ * What each module of ours imports, by how. @param {string[]} entryPoints
+ * @returns {Promise<Map<string, { path: string, kind: string }[]>>}
+ */
+async function importsOf(entryPoints) {
+  const { metafile } = await build({ ...OPTIONS, entryPoints, outdir: lib, splitting: true });
+  const modules = Object.entries(metafile?.inputs ?? {}).map(([file, { imports }]) => /** @type {const} */ ([path.join(root, file), imports.map((one) => ({ ...one, path: path.join(root, one.path) }))]));
+  return new Map(modules.filter(([file]) => file.startsWith(`${lib}/`)));
+}
+
+/** A module that exports all that these do. @param {string[]} modules */
+async function joined(modules) {
+  /** @type {Map<string, string>} */
+  const owners = new Map();
+  for (const file of modules) {
+    for (const [name, value] of Object.entries(await import(file))) {
+      const other = owners.get(name);
+      if (other && (await import(other))[name] !== value) throw new Error(`${name} is exported by ${other} and by ${file}, which go into one file`);
+      if (!other) owners.set(name, file);
+    }
+  }
+  return [...owners].map(([name, file]) => `export { ${name} } from ${JSON.stringify(file)};`).join("\n");
+}
+
+/**
+ * @param {Record<string, any>} manifest
+ * @param {string} folder where the files go
+ */
+export async function bundle(manifest, folder) {
+  const entries = entriesOf(manifest);
+  const imports = await importsOf(entries);
+  const late = [...imports.values()].flat().filter(({ kind, path: file }) => kind === "dynamic-import" && imports.has(file)).map((one) => one.path);
+  const mains = ["index.js", "toolkits.js"].map((name) => path.join(lib, name));
+  const core = new Set(mains);
+  for (const file of core) for (const one of imports.get(file) ?? []) if (one.kind === "import-statement" && imports.has(one.path)) core.add(one.path);
+  for (const file of mains) core.delete(file);
+  /** @type {import("esbuild").Plugin} */
+  const fromCore = {
+    name: "core",
+    setup({ onResolve }) {
+      onResolve({ filter: /^\./ }, ({ path: name, resolveDir, kind }) => {
+        const file = path.resolve(resolveDir, name);
+        return kind === "import-statement" && core.has(file) ? { path: CORE, external: true, sideEffects: false } : undefined;
+      });
+    },
+  };
+  /** @type {import("esbuild").Plugin} */
+  const lateOnes = {
+    name: "late",
+    setup({ onResolve }) {
+      onResolve({ filter: /^\./ }, ({ path: name, resolveDir, kind }) =>
+        kind === "dynamic-import" ? { path: `./${path.relative(lib, path.resolve(resolveDir, name))}`, external: true } : undefined,
+      );
+    },
+  };
+  const written = { ...OPTIONS, sourcemap: /** @type {const} */ ("linked"), sourcesContent: true, legalComments: /** @type {const} */ ("inline") };
+  const middle = await build({ ...written, stdin: { contents: await joined([...core]), resolveDir: lib, sourcefile: "core" }, outfile: path.join(folder, "core.js"), plugins: [lateOnes] });
+  const outer = await build({ ...written, entryPoints: [...new Set([...entries, ...late])], outdir: folder, splitting: true, chunkNames: "shared-[hash]", plugins: [fromCore] });
+  for (const { metafile, outputFiles } of [middle, outer]) {
+    for (const [output, { inputs }] of Object.entries(metafile?.outputs ?? {})) {
+      // Files of the package are found from where a module stands, so it stays in its folder.
+      const place = path.relative(folder, path.dirname(path.resolve(root, output)));
+      const moved = Object.keys(inputs).filter((file) => file.startsWith("lib/") && path.relative("lib", path.dirname(file)) !== place);
+      const lost = moved.find((file) => /import\.meta\.url/.test(readFileSync(path.join(root, file), "utf8")));
+      if (lost) throw new Error(`${lost} looks for files from where it stands, and would stand in ${output}`);
+    }
+    for (const file of outputFiles ?? []) {
+      const place = path.dirname(file.path);
+      mkdirSync(place, { recursive: true });
+      writeFileSync(file.path, file.path.endsWith(".js") ? file.text.replaceAll(`"${CORE}"`, `"${path.relative(place, folder) || "."}/core.js"`) : file.text);
+    }
+  }
+  copyFileSync(path.join(lib, "node-globals.cjs"), path.join(folder, "node-globals.cjs"));
+}

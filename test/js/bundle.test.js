@@ -1,0 +1,76 @@
+// The modules as they are published, bundled: the same package in fewer files.
+import assert from "node:assert/strict";
+import { copyFileSync, existsSync, readFileSync, readdirSync } from "node:fs";
+import path from "node:path";
+import { after, before, describe, test } from "node:test";
+
+import { bundle } from "../../scripts/bundle.mjs";
+import { ROOT, runNode } from "../support/node.js";
+import { tempDir } from "../support/temp.js";
+
+const manifest = JSON.parse(readFileSync(path.join(ROOT, "package.json"), "utf8"));
+const files = (folder) => readdirSync(folder, { recursive: true }).filter((name) => name.endsWith(".js"));
+
+describe("the package bundled", () => {
+  const root = tempDir({ after: (remove) => after(remove) });
+  const lib = path.join(root, "lib");
+  before(async () => {
+    copyFileSync(path.join(ROOT, "package.json"), path.join(root, "package.json"));
+    await bundle(manifest, lib);
+  });
+
+  test("every entry has the names that it has in the repository, and the same classes behind them", async () => {
+    const { stdout, stderr } = await runNode(
+      `const { exports } = JSON.parse(process.getBuiltinModule("node:fs").readFileSync("package.json", "utf8"));
+       const owners = new Map();
+       const names = {};
+       for (const [entry, { default: file }] of Object.entries(exports)) {
+         if (!file || entry === "./otel") continue;
+         const module = await import("cloudsandbox" + entry.slice(1));
+         names[file] = Object.keys(module);
+         for (const [name, value] of Object.entries(module)) {
+           if (typeof value !== "function") continue;
+           if (owners.has(name) && owners.get(name) !== value) console.error("two of " + name);
+           owners.set(name, value);
+         }
+       }
+       console.log(JSON.stringify(names));`,
+      { cwd: root },
+    );
+    assert.equal(stderr, "");
+    for (const [file, names] of Object.entries(JSON.parse(stdout))) assert.deepEqual(names, Object.keys(await import(path.join(ROOT, file))), file);
+  });
+
+  test("an import opens a few files", async () => {
+    const { stdout } = await runNode(
+      `const fs = process.getBuiltinModule("node:fs");
+       const seen = new Set();
+       for (const name of ["readFileSync", "openSync", "open"]) {
+         const real = fs[name];
+         fs[name] = (...args) => (seen.add(String(args[0]?.pathname ?? args[0])), real(...args));
+       }
+       const { promises } = fs;
+       const { readFile } = promises;
+       promises.readFile = (...args) => (seen.add(String(args[0]?.pathname ?? args[0])), readFile(...args));
+       process.getBuiltinModule("node:module").syncBuiltinESMExports();
+       await import("cloudsandbox");
+       console.log([...seen].filter((file) => file.endsWith(".js")).length);`,
+      { cwd: root },
+    );
+    assert.ok(Number(stdout) <= 3, stdout);
+  });
+
+  test("what is loaded late has the name by which it is asked for once more", () => {
+    const asked = files(path.join(ROOT, "lib")).flatMap((name) => [...readFileSync(path.join(ROOT, "lib", name), "utf8").matchAll(/\blazily\("([^"]+)"/g)]);
+    assert.ok(asked.length > 3);
+    for (const [, name] of asked) assert.ok(existsSync(path.join(lib, name)), name);
+    assert.ok(existsSync(path.join(lib, "node-globals.cjs")));
+  });
+
+  test("each file has its map, with the source in it", () => {
+    for (const name of files(lib)) {
+      const { sources, sourcesContent } = JSON.parse(readFileSync(path.join(lib, `${name}.map`), "utf8"));
+      assert.equal(sources.length, sourcesContent.length, name);
+    }
+  });
+});
