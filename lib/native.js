@@ -84,33 +84,33 @@ export function native() {
 
 /**
  * The binaries that come with the published package: of each target the addon and the helper program. Tracers of
- * imports find a file by its literal path only, so there is one line for each.
+ * imports find a file by its literal path only, as the argument of a call, so there is one line for each.
  *
- * @type {Record<string, () => (URL | "" | undefined)[]>}
+ * @type {Record<string, () => string[]>}
  */
 const PREBUILT = {
   "linux-x64-glibc": () => [
-    import.meta.url && new URL("../prebuilds/linux-x64-glibc/cloudsandbox.node", import.meta.url),
-    import.meta.url && new URL("../prebuilds/linux-x64-glibc/sbx_guard", import.meta.url),
+    ownFile(import.meta.url && new URL("../prebuilds/linux-x64-glibc/cloudsandbox.node", import.meta.url)),
+    ownFile(import.meta.url && new URL("../prebuilds/linux-x64-glibc/sbx_guard", import.meta.url)),
   ],
   "linux-x64-musl": () => [
-    import.meta.url && new URL("../prebuilds/linux-x64-musl/cloudsandbox.node", import.meta.url),
-    import.meta.url && new URL("../prebuilds/linux-x64-musl/sbx_guard", import.meta.url),
+    ownFile(import.meta.url && new URL("../prebuilds/linux-x64-musl/cloudsandbox.node", import.meta.url)),
+    ownFile(import.meta.url && new URL("../prebuilds/linux-x64-musl/sbx_guard", import.meta.url)),
   ],
   "linux-arm64-glibc": () => [
-    import.meta.url && new URL("../prebuilds/linux-arm64-glibc/cloudsandbox.node", import.meta.url),
-    import.meta.url && new URL("../prebuilds/linux-arm64-glibc/sbx_guard", import.meta.url),
+    ownFile(import.meta.url && new URL("../prebuilds/linux-arm64-glibc/cloudsandbox.node", import.meta.url)),
+    ownFile(import.meta.url && new URL("../prebuilds/linux-arm64-glibc/sbx_guard", import.meta.url)),
   ],
   "linux-arm64-musl": () => [
-    import.meta.url && new URL("../prebuilds/linux-arm64-musl/cloudsandbox.node", import.meta.url),
-    import.meta.url && new URL("../prebuilds/linux-arm64-musl/sbx_guard", import.meta.url),
+    ownFile(import.meta.url && new URL("../prebuilds/linux-arm64-musl/cloudsandbox.node", import.meta.url)),
+    ownFile(import.meta.url && new URL("../prebuilds/linux-arm64-musl/sbx_guard", import.meta.url)),
   ],
 };
 
 /** What scripts/build.mjs makes. */
 const built = () => [
-  import.meta.url && new URL("../build/Release/cloudsandbox.node", import.meta.url),
-  import.meta.url && new URL("../build/Release/sbx_guard", import.meta.url),
+  ownFile(import.meta.url && new URL("../build/Release/cloudsandbox.node", import.meta.url)),
+  ownFile(import.meta.url && new URL("../build/Release/sbx_guard", import.meta.url)),
 ];
 
 /** @type {string | undefined} */
@@ -175,7 +175,7 @@ function load() {
   let failure;
   for (const place of [PREBUILT[target()], built]) {
     if (!place) continue;
-    const [binary, helper] = place().map(ownFile);
+    const [binary, helper] = place();
     try {
       const module = loadFrom(/** @type {string} */ (binary));
       guard = helper;

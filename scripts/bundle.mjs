@@ -12,6 +12,8 @@ const CORE = "cloudsandbox-core";
 
 /** @type {import("esbuild").BuildOptions} */
 const OPTIONS = {
+  // A class that speaks of itself would get another name, and errors are shown by theirs.
+  keepNames: true,
   absWorkingDir: root, outbase: lib, bundle: true, platform: "node", format: "esm", target: "node20", external: ["@opentelemetry/api"], metafile: true, write: false, logLevel: "error",
 };
 

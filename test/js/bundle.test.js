@@ -30,6 +30,7 @@ describe("the package bundled", () => {
          names[file] = Object.keys(module);
          for (const [name, value] of Object.entries(module)) {
            if (typeof value !== "function") continue;
+           if (value.name !== name && value.name !== "default") console.error(name + " is called " + value.name);
            if (owners.has(name) && owners.get(name) !== value) console.error("two of " + name);
            owners.set(name, value);
          }

@@ -1,13 +1,14 @@
 // What @vercel/nft finds of a program that imports the package, copied elsewhere, must run.
 import assert from "node:assert/strict";
 import { spawnSync } from "node:child_process";
-import { cpSync, mkdirSync, writeFileSync } from "node:fs";
+import { cpSync, mkdirSync, readFileSync, renameSync, rmSync, writeFileSync } from "node:fs";
 import path from "node:path";
 import { test } from "node:test";
 
 import { nodeFileTrace } from "@vercel/nft";
 
-import { copyPackage } from "../../support/node.js";
+import { bundle } from "../../../scripts/bundle.mjs";
+import { ROOT, copyPackage } from "../../support/node.js";
 import { tempDir } from "../../support/temp.js";
 
 const body = `
@@ -28,6 +29,7 @@ for (const [name, source] of Object.entries(ENTRIES)) {
     const project = tempDir(t);
     mkdirSync(path.join(project, "node_modules"));
     cpSync(copyPackage(t), path.join(project, "node_modules/cloudsandbox"), { recursive: true });
+    cpSync(path.join(ROOT, "node_modules/ignore"), path.join(project, "node_modules/ignore"), { recursive: true });
     writeFileSync(path.join(project, name), source);
     const { fileList, warnings } = await nodeFileTrace([path.join(project, name)], { base: project, processCwd: project });
     // It looks into every file without an extension for imports.
@@ -45,3 +47,23 @@ for (const [name, source] of Object.entries(ENTRIES)) {
     assert.match(listed.stdout, new RegExp(`libcjson\\S* => ${copy}`), "the traced library is the one that is used");
   });
 }
+
+test("C156 the package as it is published, bundled and with its binaries, is traced, too", { skip: process.platform !== "linux" }, async (t) => {
+  const project = tempDir(t);
+  const installed = path.join(project, "node_modules/cloudsandbox");
+  mkdirSync(path.dirname(installed));
+  cpSync(copyPackage(t), installed, { recursive: true });
+  rmSync(path.join(installed, "lib"), { recursive: true });
+  await bundle(JSON.parse(readFileSync(path.join(ROOT, "package.json"), "utf8")), path.join(installed, "lib"));
+  const { glibcVersionRuntime } = process.report.getReport().header;
+  const target = `prebuilds/linux-${process.arch}-${glibcVersionRuntime ? "glibc" : "musl"}`;
+  mkdirSync(path.join(installed, "prebuilds"));
+  renameSync(path.join(installed, "build/Release"), path.join(installed, target));
+  writeFileSync(path.join(project, "main.mjs"), ENTRIES["main.mjs"]);
+  const { fileList } = await nodeFileTrace([path.join(project, "main.mjs")], { base: project, processCwd: project });
+  const copy = tempDir(t);
+  for (const file of fileList) cpSync(path.join(project, file), path.join(copy, file));
+  const run = spawnSync(process.execPath, ["main.mjs"], { cwd: copy, encoding: "utf8" });
+  assert.equal(run.stderr, "");
+  assert.equal(run.stdout, "42/0 42/0 42/0\n");
+});
