@@ -78,7 +78,8 @@ export async function bundle(manifest, folder) {
       );
     },
   };
-  const written = { ...OPTIONS, sourcemap: /** @type {const} */ ("linked"), sourcesContent: true, legalComments: /** @type {const} */ ("inline") };
+  // The maps give a stack trace the names and lines of the repository; with its text in them they would be as large as the rest.
+  const written = { ...OPTIONS, sourcemap: /** @type {const} */ ("linked"), sourcesContent: false, legalComments: /** @type {const} */ ("inline") };
   const middle = await build({ ...written, stdin: { contents: await joined([...core]), resolveDir: lib, sourcefile: "core" }, outfile: path.join(folder, "core.js"), plugins: [lateOnes] });
   const outer = await build({ ...written, entryPoints: [...new Set([...entries, ...late])], outdir: folder, splitting: true, chunkNames: "shared-[hash]", plugins: [fromCore] });
   for (const { metafile, outputFiles } of [middle, outer]) {

@@ -37,7 +37,8 @@ for (const target of TARGETS) {
 }
 
 await bundle(manifest, path.join(stage, "lib"));
-const left = manifest.files.filter((/** @type {string} */ name) => name !== "lib");
+// The examples import each other and the emulators of the repository.
+const left = manifest.files.filter((/** @type {string} */ name) => name !== "lib" && name !== "examples");
 for (const name of left) cpSync(path.join(root, name), path.join(stage, name), { recursive: true });
 // The headers of the one package that a build from source needs: so there are no dependencies to install.
 for (const name of ["napi.h", "napi-inl.h", "napi-inl.deprecated.h"]) cpSync(path.join(napiHeaders(), name), path.join(stage, "third_party/node-addon-api", name));
