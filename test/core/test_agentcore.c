@@ -166,6 +166,34 @@ static void test_a_tool_call(void **state) {
   sbx_buf_deinit(&taken);
 }
 
+/* What bodies begin with alike changes no signature. */
+static void test_bodies_that_begin_alike(void **state) {
+  static sbx__sigv4_alike alike;
+  char body[SBX__SIGV4_ALIKE + 100];
+  (void)state;
+  for (size_t i = 0; i < 40; i++) {
+    size_t len = i % 4 == 3 ? 100 : SBX__SIGV4_ALIKE - 3 + i;
+    sbx__sigv4 how = signing("us-west-2", "s", 1767323045);
+    memset(body, i < 20 ? 'a' : 'b', sizeof body);
+    body[len - 1] = (char)('0' + i);
+    const sbx_http_request request = {
+        .method = "POST", .url = BYTES("http://h/"), .body = {body, len}};
+    sbx_slice values[2];
+    sbx_headers headers[2];
+    for (size_t k = 0; k < 2; k++) {
+      sbx_err err;
+      how.alike = k == 0 ? NULL : &alike;
+      sbx_headers_init(&headers[k], 4096);
+      assert_int_equal(sbx__sigv4_sign(&how, &request, &headers[k], &err), SBX_OK);
+      assert_true(sbx_headers_get(&headers[k], "authorization", &values[k]));
+    }
+    assert_slice(values[1], values[0]);
+    sbx_headers_deinit(&headers[0]);
+    sbx_headers_deinit(&headers[1]);
+  }
+  assert_true(alike.known);
+}
+
 static void test_what_cannot_be_signed(void **state) {
   sbx__sigv4 how = signing("us-west-2", "s", 0);
   sbx_headers headers;
@@ -389,6 +417,7 @@ int main(void) {
       cmocka_unit_test(test_options_without_memory),
       cmocka_unit_test(test_published_examples),
       cmocka_unit_test(test_a_tool_call),
+      cmocka_unit_test(test_bodies_that_begin_alike),
       cmocka_unit_test(test_what_cannot_be_signed),
       cmocka_unit_test(test_signing_without_memory),
       cmocka_unit_test(test_results),

@@ -61,7 +61,7 @@ static sbx_slice text_of(const char *text) {
 }
 
 static int sign(void *arg, const sbx_http_request *request, sbx_headers *headers, sbx_err *err) {
-  const sbx_config *config = arg;
+  sbx_config *config = arg;
   const sbx__sigv4 how = {
       .id = text_of(config->keys.id),
       .secret = text_of(config->keys.secret),
@@ -69,6 +69,7 @@ static int sign(void *arg, const sbx_http_request *request, sbx_headers *headers
       .region = sbx_slice_str(config->region),
       .service = sbx_slice_str(SERVICE),
       .now = (int64_t)time(NULL) + config->skew,
+      .alike = &config->alike,
   };
   return sbx__sigv4_sign(&how, request, headers, err);
 }

@@ -4,6 +4,7 @@
 
 #include "core/json.h"
 #include "providers/agentcore/keys.h"
+#include "providers/agentcore/sigv4.h"
 #include "providers/remote/runner/runner.h"
 #include "providers/remote/tag.h"
 
@@ -14,6 +15,7 @@ struct sbx_config {
   sbx_http_client *http;
   sbx_headers headers; /* of every request, unsigned */
   sbx__ac_keys keys;
+  sbx__sigv4_alike alike;
   int64_t skew; /* how far the service's clock is ahead of ours, in seconds */
   char *region;
   char *url;             /* of the code interpreter */

@@ -9,7 +9,6 @@
 #include "core/alloc.h"
 #include "core/enc.h"
 #include "core/err.h"
-#include "core/sha256.h"
 #include "core/url.h"
 
 #include <stdio.h>
@@ -134,9 +133,27 @@ static void put_hash(sbx_buf *out, sbx_slice bytes) {
   sbx_sha256_put_hex(out, digest);
 }
 
+static void put_body_hash(sbx_buf *out, sbx__sigv4_alike *alike, sbx_slice body) {
+  unsigned char digest[SBX_SHA256_BYTES];
+  if (alike == NULL || body.len < sizeof alike->bytes) {
+    put_hash(out, body);
+    return;
+  }
+  if (!alike->known || memcmp(alike->bytes, body.ptr, sizeof alike->bytes) != 0) {
+    memcpy(alike->bytes, body.ptr, sizeof alike->bytes);
+    sbx_sha256_init(&alike->hash);
+    sbx_sha256_feed(&alike->hash, sbx_slice_of(alike->bytes, sizeof alike->bytes));
+    alike->known = true;
+  }
+  sbx_sha256 hash = alike->hash;
+  sbx_sha256_feed(&hash, sbx_slice_skip(body, sizeof alike->bytes));
+  sbx_sha256_end(&hash, digest);
+  sbx_sha256_put_hex(out, digest);
+}
+
 /* The path is encoded once more than it is sent. */
-static void put_request(sbx_buf *out, const sbx_http_request *request, const sbx_url *url,
-                        const pair *pairs, size_t count) {
+static void put_request(sbx_buf *out, sbx__sigv4_alike *alike, const sbx_http_request *request,
+                        const sbx_url *url, const pair *pairs, size_t count) {
   sbx_buf_appendf(out, "%s\n", request->method);
   sbx_buf_append_str(out, url->path.len == 0 ? "/" : "");
   sbx_percent_encode_path(out, url->path);
@@ -152,7 +169,8 @@ static void put_request(sbx_buf *out, const sbx_http_request *request, const sbx
   sbx_buf_append_char(out, '\n');
   put_names(out, pairs, count);
   sbx_buf_append_char(out, '\n');
-  put_hash(out, request->take_body != NULL ? sbx_buf_slice(request->take_body) : request->body);
+  put_body_hash(out, alike,
+                request->take_body != NULL ? sbx_buf_slice(request->take_body) : request->body);
 }
 
 /* ---- the signature -------------------------------------------------------------------------- */
@@ -221,7 +239,7 @@ static int add_signature(const sbx__sigv4 *how, const sbx_http_request *request,
   sbx_buf_init(&value, MAX_TEXT);
   put_host(&host, url);
   size_t count = collect(pairs, &names, sbx_buf_slice(&host), request, headers);
-  put_request(&canonical, request, url, pairs, count);
+  put_request(&canonical, how->alike, request, url, pairs, count);
   sbx_buf_append_str(&value, ALGORITHM " Credential=");
   sbx_buf_append_slice(&value, how->id);
   sbx_buf_append_char(&value, '/');
