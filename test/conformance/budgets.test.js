@@ -6,6 +6,7 @@ import { createServer } from "node:http";
 import { describe, test } from "node:test";
 import { gzipSync } from "node:zlib";
 
+import { crc32, event, message } from "../emulators/agentcore/eventstream.js";
 import { runNode } from "../support/node.js";
 import { withoutVariables } from "./remote.js";
 
@@ -90,6 +91,8 @@ async function serve(t, hostile) {
         const { name: asked } = JSON.parse(sent);
         answer(200, { sandbox: { name: asked, currentSessionId: "s", status: "running" }, session: { id: "s", cwd: "/d", status: "running" } });
       } else if (request.url.startsWith("/vercel/")) answer(200, { session: { id: "s", cwd: "/d", status: "running" } });
+      else if (request.url.endsWith("/sessions/start")) answer(200, { sessionId: "s" });
+      else if (request.url.endsWith("/tools/invoke")) response.end(event({ structuredContent: { stdout: "/d\n" } }));
       else if (request.method === "POST" && request.url === "/sessions") answer(201, { session_id: "mine" });
       else if (sent.includes("pwd -P")) answer(200, { exit_code: 0, stdout: "/workspace\n", stderr: "", timed_out: false });
       else if (request.method === "DELETE" || request.url.startsWith("/health")) answer(204);
@@ -216,6 +219,39 @@ describe("C185 C186 vercel: what a hostile service costs", () => {
       const url = await serve(t, hostile);
       const options = { token: "token_0123456789", teamId: "t", projectId: "p", baseURL: `${url}/vercel` };
       const { outcome, ms, mib } = await cost("VercelSandbox", options, call);
+      assert.match(String(outcome), expected);
+      assert.ok(mib < MOST_MIB, `${mib} MiB`);
+      assert.ok(ms < LIMIT_MS, `${ms} ms`);
+    });
+  }
+});
+
+describe("C185 C186 agentcore: what a hostile service costs", () => {
+  const stream = (...parts) => ({ type: "application/vnd.amazon.eventstream", parts });
+  const small = Buffer.concat(Array.from({ length: 10_000 }, () => message({ ":message-type": "event", ":event-type": "later" })));
+  const result = event({ structuredContent: { stdout: "0123456789abcdef".repeat(10_000) } });
+  const many = event({ content: Array.from({ length: 20_000 }, () => ({ type: "text", text: "x" })) });
+  /** It says that it has 4 GiB. */
+  const huge = Buffer.from(message({ ":message-type": "event" }));
+  huge.writeUInt32BE(0xffffffff);
+  huge.writeUInt32BE(crc32(huge.subarray(0, 8)), 8);
+  /** @type {[string, any, string, RegExp][]} */
+  const cases = [
+    ["a create's answer that is packed", { "/sessions/start": packed }, START, /^ERR_SANDBOX_PROTOCOL .*compressed/],
+    ["a create's answer that is dense", { "/sessions/start": dense }, START, /^ERR_SANDBOX_(PROTOCOL|TOO_LARGE) .*more than \d+ bytes/],
+    ["a command's answer that is packed", { "POST mkfifo": packed }, SHELL, /^ERR_SANDBOX_PROTOCOL .*compressed/],
+    ["a command's answer that is dense", { "POST mkfifo": dense }, SHELL, /^ERR_SANDBOX_/],
+    ["messages without an end", { "POST mkfifo": { ...stream(small), endless: true } }, SHELL, /^ERR_SANDBOX_/],
+    ["results without an end", { "POST mkfifo": { ...stream(result), endless: true } }, SHELL, /^ERR_SANDBOX_/],
+    ["a result of many values", { "POST mkfifo": stream(many) }, SHELL, /^ERR_SANDBOX_/],
+    ["a message that says it is huge", { "POST mkfifo": { ...stream(huge, Buffer.alloc(MIB)), endless: true } }, SHELL, /^ERR_SANDBOX_/],
+    ["a list that is dense", { "POST find": dense }, LIST, /^ERR_SANDBOX_/],
+  ];
+  for (const [name, hostile, call, expected] of cases) {
+    test(name, async (t) => {
+      const url = await serve(t, hostile);
+      const options = { accessKeyId: "AKID", secretAccessKey: "secret", region: "us-west-2", baseURL: url };
+      const { outcome, ms, mib } = await cost("AgentCoreSandbox", options, call);
       assert.match(String(outcome), expected);
       assert.ok(mib < MOST_MIB, `${mib} MiB`);
       assert.ok(ms < LIMIT_MS, `${ms} ms`);
