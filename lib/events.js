@@ -10,11 +10,13 @@ const { channel } = process.getBuiltinModule("node:diagnostics_channel");
 const { AsyncLocalStorage } = process.getBuiltinModule("node:async_hooks");
 const { randomBytes } = process.getBuiltinModule("node:crypto");
 
-/** @import { NativeKept, NativeListing, NativeResult, NativeSpec } from "./native.js" */
+/** @import { NativeKept, NativeListing, NativeResult, NativeStats, NativeSpec } from "./native.js" */
 /** @import { RecordError, SandboxRecord, SandboxRecordType } from "../types/records.js" */
 /** @typedef {{ providerId: string, sandboxId?: string | null }} Instance an object with the port; only ours has a sandboxId */
 /** @typedef {{ command?: string, output?: string }} Contents */
-/** @typedef {"exec" | "write" | "read" | "list" | "lifetime" | "pause" | "resume"} Action */
+/** What is done to files, and not to their sandbox. */
+const FILE_ACTIONS = new Set(["write", "read", "list", "stat", "listDirectory", "delete", "move", "mkdir"]);
+/** @typedef {"exec" | "write" | "read" | "list" | "stat" | "listDirectory" | "delete" | "move" | "mkdir" | "lifetime" | "pause" | "resume"} Action */
 
 const channels = new Map(RECORD_TYPES.map((type) => [type, channel(`cloudsandbox:${type}`)]));
 
@@ -128,6 +130,15 @@ class Recorded {
         return this.#endFile({ found: result !== null, bytes: result?.length ?? 0 });
       case "list":
         return this.#endFile({ entries: /** @type {NativeListing} */ (result).sizes.length });
+      case "stat":
+        return this.#endFile({ found: result !== null });
+      case "listDirectory":
+        return this.#endFile({ entries: /** @type {NativeStats} */ (result).numbers.length / 4 });
+      case "delete":
+        return this.#endFile({ found: result });
+      case "move":
+      case "mkdir":
+        return this.#endFile({});
       default:
         return this.#endControl({});
     }
@@ -138,7 +149,7 @@ class Recorded {
     const error = aborted ? { code: "aborted" } : errorOf(reason);
     if (this.#action === "exec") {
       this.#publish("exec", { phase: "end", status: aborted ? "aborted" : "failed", totalMs: this.#ms, error });
-    } else if (this.#action === "write" || this.#action === "read" || this.#action === "list") {
+    } else if (FILE_ACTIONS.has(this.#action)) {
       this.#endFile({ error });
     } else {
       this.#endControl({ error });

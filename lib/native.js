@@ -44,6 +44,12 @@ const { fileURLToPath } = process.getBuiltinModule("node:url");
  * @property {boolean | undefined} [endBackground]
  */
 /** @typedef {{ names: string, sizes: Float64Array }} NativeListing each name ends with U+0000 */
+/**
+ * Each name ends with U+0000; of each: kind (0 file, 1 directory, 2 link, 3 other), size, time of change in ms (NaN: unknown)
+ * and mode (-1: unknown).
+ *
+ * @typedef {{ names: string, numbers: Float64Array }} NativeStats
+ */
 /** @typedef {(stream: 0 | 1, bytes: Buffer) => void} NativeListener */
 /**
  * @typedef {object} NativeHandle
@@ -52,6 +58,11 @@ const { fileURLToPath } = process.getBuiltinModule("node:url");
  * @property {(id: number, path: string, bytes: Uint8Array) => Promise<void>} write
  * @property {(id: number, path: string, maxBytes: number) => Promise<Buffer | null>} read
  * @property {(id: number, maxEntries: number) => Promise<NativeListing>} list
+ * @property {(id: number, path: string) => Promise<NativeStats | null>} stat
+ * @property {(id: number, path: string, maxEntries: number) => Promise<NativeStats>} listDir
+ * @property {(id: number, path: string, recursive: 0 | 1) => Promise<boolean>} remove
+ * @property {(id: number, from: string, to: string) => Promise<void>} move
+ * @property {(id: number, path: string) => Promise<void>} makeDir
  * @property {(id: number, what: "lifetime" | "extend" | "pause" | "resume", seconds: number) => Promise<void>} control
  * @property {(graceMs: number) => Promise<void>} close
  * @property {(id: number) => void} cancel

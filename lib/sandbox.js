@@ -21,6 +21,7 @@ const { constants } = process.getBuiltinModule("node:buffer");
 /** @import { SandboxBudget } from "../types/index.js" */
 /** @import { SandboxRecordType } from "../types/records.js" */
 /** @import { SandboxManifestNetwork, SandboxNetworkIsolation } from "../types/index.js" */
+/** @import { SandboxDirectoryEntry, SandboxFileInfo } from "../types/index.js" */
 /** @import { SandboxCapabilities, SandboxCloseOptions, SandboxLanguage, SandboxReadOptions, SandboxRunOptions, SandboxRunResult } from "../types/index.js" */
 
 /** Options that every provider class takes. */
@@ -55,6 +56,9 @@ const CLOSE_GRACE_SECONDS = 5;
 const MAX_CLOSE_GRACE_SECONDS = 3600;
 const READ_OPTIONS = Object.freeze(["maxBytes", "signal"]);
 const LIST_OPTIONS = Object.freeze(["maxEntries", "signal"]);
+const DELETE_OPTIONS = Object.freeze(["recursive", "signal"]);
+/** What is at a path, by the native number. */
+const FILE_TYPES = Object.freeze(/** @type {const} */ (["file", "directory", "link", "other"]));
 
 /** Bounds of exec(). */
 const EXEC_BOUNDS = Object.freeze({
@@ -101,7 +105,7 @@ const BACKGROUND = /** @type {const} */ (["keep", "end"]);
 /** Bits of the native `capabilities`, in order. */
 const CAPABILITIES = Object.freeze([
   "separateStreams", "trueOrder", "stdin", "cwd", "kill", "list", "local", "contexts", "lifetime", "pause",
-  "extend",
+  "extend", "paths",
 ]);
 
 /** Keeps a byte order mark, and turns what is not UTF-8 into U+FFFD. */
@@ -491,6 +495,80 @@ export class NativeSandbox {
     const { maxEntries = 10000, signal } = checkNames(options, LIST_OPTIONS, "listFiles");
     checkInteger(maxEntries, "maxEntries", 1, 1000000);
     return entriesOf(await this.#call(site, checkSignal(signal), (id) => this.#handle.list(id, maxEntries), "list"));
+  }
+
+  /**
+   * What is at a path, links followed; null when there is nothing.
+   *
+   * @param {string} path relative to the working directory of the commands
+   * @param {SandboxCallOptions} [options]
+   * @returns {Promise<SandboxFileInfo | null>}
+   */
+  async stat(path, options) {
+    const site = siteOf(this, NativeSandbox.prototype.stat);
+    checkString(path, "path");
+    const found = await this.#call(site, signalOf(options, "stat"), (id) => this.#handle.stat(id, path), "stat", path);
+    return found && infoOf(found.numbers, 0);
+  }
+
+  /**
+   * What is in a directory, in the order of the names' UTF-8; links are not followed.
+   *
+   * @param {string} [path] relative to the working directory of the commands, which it is when left out
+   * @param {{ maxEntries?: number, signal?: AbortSignal | undefined }} [options] maxEntries: 10000 when left out
+   * @returns {Promise<SandboxDirectoryEntry[]>}
+   */
+  async listDirectory(path = ".", options) {
+    const site = siteOf(this, NativeSandbox.prototype.listDirectory);
+    checkString(path, "path");
+    const { maxEntries = 10000, signal } = checkNames(options, LIST_OPTIONS, "listDirectory");
+    checkInteger(maxEntries, "maxEntries", 1, 1000000);
+    const begin = (/** @type {number} */ id) => this.#handle.listDir(id, path, maxEntries);
+    const { names, numbers } = await this.#call(site, checkSignal(signal), begin, "listDirectory", path);
+    return inParts(names, (name, index) => ({ name, ...infoOf(numbers, index) }));
+  }
+
+  /**
+   * Deletes a file, or a link itself; with `recursive` a directory and all that is in it.
+   *
+   * @param {string} path relative to the working directory of the commands
+   * @param {{ recursive?: boolean, signal?: AbortSignal | undefined }} [options]
+   * @returns {Promise<boolean>} whether there was something
+   */
+  async deleteFile(path, options) {
+    const site = siteOf(this, NativeSandbox.prototype.deleteFile);
+    checkString(path, "path");
+    const { recursive = false, signal } = checkNames(options, DELETE_OPTIONS, "deleteFile");
+    const all = checkBoolean(recursive, "recursive") ? 1 : 0;
+    return this.#call(site, checkSignal(signal), (id) => this.#handle.remove(id, path, all), "delete", path);
+  }
+
+  /**
+   * Gives a file, a directory or a link another path. A file that has it is replaced.
+   *
+   * @param {string} from relative to the working directory of the commands
+   * @param {string} to the same; missing folders above it are made
+   * @param {SandboxCallOptions} [options]
+   * @returns {Promise<void>}
+   */
+  async moveFile(from, to, options) {
+    const site = siteOf(this, NativeSandbox.prototype.moveFile);
+    checkString(from, "from");
+    checkString(to, "to");
+    return this.#call(site, signalOf(options, "moveFile"), (id) => this.#handle.move(id, from, to), "move", from);
+  }
+
+  /**
+   * Makes a directory, and those above it.
+   *
+   * @param {string} path relative to the working directory of the commands
+   * @param {SandboxCallOptions} [options]
+   * @returns {Promise<void>}
+   */
+  async mkdir(path, options) {
+    const site = siteOf(this, NativeSandbox.prototype.mkdir);
+    checkString(path, "path");
+    return this.#call(site, signalOf(options, "mkdir"), (id) => this.#handle.makeDir(id, path), "mkdir", path);
   }
 
   /**
@@ -1071,15 +1149,31 @@ function partsOf({ bytes, dropped, tailAt }, text) {
  *
  * @param {NativeListing} listing
  */
-async function entriesOf({ names, sizes }) {
-  const entries = [];
+function entriesOf({ names, sizes }) {
+  return inParts(names, (path, index) => ({ path, size: sizes[index] }));
+}
+
+/** @param {Float64Array} numbers @param {number} index @returns {SandboxFileInfo} */
+function infoOf(numbers, index) {
+  const [kind, size, mtimeMs, mode] = numbers.subarray(index * 4, index * 4 + 4);
+  return { type: FILE_TYPES[kind], size, mtimeMs: Number.isNaN(mtimeMs) ? null : mtimeMs, mode: mode < 0 ? null : mode };
+}
+
+/**
+ * @template T
+ * @param {string} names each ends with U+0000
+ * @param {(name: string, index: number) => T} make
+ */
+async function inParts(names, make) {
+  /** @type {T[]} */
+  const made = [];
   for (let at = 0; at < names.length; ) {
     const end = names.indexOf("\0", at);
-    entries.push({ path: names.slice(at, end), size: sizes[entries.length] });
+    made.push(make(names.slice(at, end), made.length));
     at = end + 1;
-    if (entries.length % ENTRIES_PER_TURN === 0) await new Promise((resolve) => setImmediate(resolve));
+    if (made.length % ENTRIES_PER_TURN === 0) await new Promise((resolve) => setImmediate(resolve));
   }
-  return entries;
+  return made;
 }
 
 /**

@@ -129,6 +129,7 @@ enum {
   SBX_CAP_LIFETIME = 1u << 8, /* sbx_sandbox_control(): the lifetime can be set */
   SBX_CAP_PAUSE = 1u << 9,    /* sbx_sandbox_control(): pause and resume */
   SBX_CAP_EXTEND = 1u << 10,  /* sbx_sandbox_control(): the lifetime can be made longer */
+  SBX_CAP_PATHS = 1u << 11,   /* sbx_sandbox_stat(), _list_dir(), _remove(), _move(), _make_dir() */
 };
 
 /* Makes a sandbox object; no I/O, nothing is created yet.
@@ -317,6 +318,61 @@ typedef void (*sbx_list_cb)(void *arg, const sbx_err *err, const sbx_entry *entr
  * SBX_ETOOBIG. Needs SBX_CAP_LIST, else SBX_EUNSUPPORTED. */
 int sbx_sandbox_list(sbx_sandbox *sb, size_t max_entries, sbx_list_cb cb, void *arg, sbx_call **out,
                      sbx_err *err);
+
+/* The five below need SBX_CAP_PATHS, else SBX_EUNSUPPORTED. Errors that all have: SBX_EINVAL (a
+ * file stands where a directory is needed, or the other way round), SBX_EFORBIDDEN (the sandbox's
+ * user may not), and on this machine SBX_EPATH (the path leaves the workspace). A '/' at the end of
+ * a path says nothing. */
+
+typedef enum sbx_file_kind {
+  SBX_KIND_FILE,
+  SBX_KIND_DIRECTORY,
+  SBX_KIND_LINK, /* in a directory; of sbx_sandbox_stat() only one that leads nowhere */
+  SBX_KIND_OTHER /* a pipe, a socket, a device */
+} sbx_file_kind;
+
+#define SBX_TIME_UNKNOWN INT64_MIN
+
+typedef struct sbx_stat {
+  const char *name; /* in its directory, NUL-terminated; NULL of sbx_sandbox_stat() */
+  sbx_file_kind kind;
+  uint64_t size;       /* bytes; 0 of what is no regular file */
+  int64_t modified_ms; /* since 1970, UTC; SBX_TIME_UNKNOWN where the sandbox has no way to tell */
+  int mode;            /* permissions, 07777 at most; -1 where the sandbox has no way to tell */
+} sbx_stat;
+
+/* `info` is NULL when there is nothing (then `err` is NULL too). */
+typedef void (*sbx_stat_cb)(void *arg, const sbx_err *err, const sbx_stat *info);
+
+/* What is at a path; links are followed. */
+int sbx_sandbox_stat(sbx_sandbox *sb, sbx_slice path, sbx_stat_cb cb, void *arg, sbx_call **out,
+                     sbx_err *err);
+
+typedef void (*sbx_dir_cb)(void *arg, const sbx_err *err, const sbx_stat *entries, size_t count);
+
+/* What is in a directory, without "." and "..", in the order of the names' bytes; links are not
+ * followed. Fails with SBX_ENOTFOUND where there is none, and with SBX_ETOOBIG when there is more
+ * than `max_entries`. */
+int sbx_sandbox_list_dir(sbx_sandbox *sb, sbx_slice path, size_t max_entries, sbx_dir_cb cb,
+                         void *arg, sbx_call **out, sbx_err *err);
+
+/* `existed`: there was something, which is gone now. */
+typedef void (*sbx_remove_cb)(void *arg, const sbx_err *err, bool existed);
+
+/* Removes a file, or a link itself; a directory with all that is in it when it is `recursive`, else
+ * that is SBX_EINVAL. */
+int sbx_sandbox_remove(sbx_sandbox *sb, sbx_slice path, bool recursive, sbx_remove_cb cb, void *arg,
+                       sbx_call **out, sbx_err *err);
+
+/* Gives a file, directory or link another path, whose parent directories are made. A file that has
+ * the path is replaced, a directory is not: SBX_EINVAL. SBX_ENOTFOUND when there is nothing at
+ * `from`. */
+int sbx_sandbox_move(sbx_sandbox *sb, sbx_slice from, sbx_slice to, sbx_done_cb cb, void *arg,
+                     sbx_call **out, sbx_err *err);
+
+/* Makes a directory with its parents; success when it is there already. */
+int sbx_sandbox_make_dir(sbx_sandbox *sb, sbx_slice path, sbx_done_cb cb, void *arg, sbx_call **out,
+                         sbx_err *err);
 
 typedef enum sbx_control {
   SBX_SET_LIFETIME, /* the provider ends the sandbox `seconds` from now; needs SBX_CAP_LIFETIME */

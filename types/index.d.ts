@@ -310,6 +310,24 @@ export interface SandboxCapabilities {
   readonly pause: boolean;
   /** Its lifetime can be extended. */
   readonly extend: boolean;
+  /** stat(), listDirectory(), deleteFile(), moveFile() and mkdir() work. */
+  readonly paths: boolean;
+}
+
+/** What is at a path. */
+export interface SandboxFileInfo {
+  /** Links are followed by stat(), so "link" is one that leads nowhere; in a directory they are not. */
+  type: "file" | "directory" | "link" | "other";
+  /** Bytes; 0 of what is no file. */
+  size: number;
+  /** Last change in ms since 1970; null where the sandbox's image has no way to tell. */
+  mtimeMs: number | null;
+  /** Permissions, such as 0o644; null where the sandbox's image has no way to tell. */
+  mode: number | null;
+}
+
+export interface SandboxDirectoryEntry extends SandboxFileInfo {
+  name: string;
 }
 
 /** What the sandbox classes of this package have in common. Not a value: extend CloudSandbox instead. */
@@ -356,6 +374,32 @@ declare abstract class NativeSandbox implements CloudSandbox {
     maxEntries?: number | undefined;
     signal?: CallSignal | undefined;
   }): Promise<{ path: string; size: number }[]>;
+  /** What is at a path, links followed; null when there is nothing. Needs `capabilities.paths`, as the four below. */
+  stat(path: string, options?: SandboxCallOptions): Promise<SandboxFileInfo | null>;
+  /**
+   * What is in a directory (default: the working directory of the commands), in the order of the names' UTF-8. Rejects with
+   * ERR_SANDBOX_NOT_FOUND where there is none, with ERR_SANDBOX_INVALID_ARG where a file is, and with ERR_SANDBOX_TOO_LARGE when
+   * it has more than `maxEntries` (1 to 1000000, default 10000).
+   */
+  listDirectory(
+    path?: string,
+    options?: { maxEntries?: number | undefined; signal?: CallSignal | undefined },
+  ): Promise<SandboxDirectoryEntry[]>;
+  /**
+   * Deletes a file, or a link itself; with `recursive` a directory and all that is in it. Without, a directory rejects with
+   * ERR_SANDBOX_INVALID_ARG. Resolves to false when there was nothing.
+   */
+  deleteFile(
+    path: string,
+    options?: { recursive?: boolean | undefined; signal?: CallSignal | undefined },
+  ): Promise<boolean>;
+  /**
+   * Gives a file, a directory or a link another path; directories above that are made. A file that has the path is replaced,
+   * a directory is not: ERR_SANDBOX_INVALID_ARG. Rejects with ERR_SANDBOX_NOT_FOUND when there is nothing at `from`.
+   */
+  moveFile(from: string, to: string, options?: SandboxCallOptions): Promise<void>;
+  /** Makes a directory, and those above it; resolves when it is there already. */
+  mkdir(path: string, options?: SandboxCallOptions): Promise<void>;
   /**
    * Refuses new calls at once and gives those in flight `graceSeconds` (5) to end; a command without a limit
    * gets none. Then their process trees are killed and they reject with ERR_SANDBOX_CLOSED, and the sandbox is

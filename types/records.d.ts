@@ -115,12 +115,13 @@ export interface ExecEndRecord extends RecordOfCall {
 
 export interface FileRecord extends RecordOfCall {
   type: "file";
-  operation: "write" | "read" | "list";
+  operation: "write" | "read" | "list" | "stat" | "listDirectory" | "delete" | "move" | "mkdir";
+  /** Of a move: the old one. */
   path?: string;
   bytes?: number;
-  /** Of a read. */
+  /** Of a read, a stat and a delete. */
   found?: boolean;
-  /** Of a list. */
+  /** Of a list and a listDirectory. */
   entries?: number;
   durationMs: number;
   error?: RecordError;

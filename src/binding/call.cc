@@ -130,6 +130,22 @@ void Call::OnList(void *arg, const sbx_err *err, const sbx_entry *entries, size_
       err, [entries, count](napi_env env) { return MakeEntries(env, entries, count); });
 }
 
+void Call::OnStat(void *arg, const sbx_err *err, const sbx_stat *info) {
+  static_cast<Call *>(arg)->Settle(err, [info](napi_env env) {
+    return info != nullptr ? MakeStats(env, info, 1) : MakeNull(env);
+  });
+}
+
+void Call::OnDir(void *arg, const sbx_err *err, const sbx_stat *entries, size_t count) {
+  static_cast<Call *>(arg)->Settle(
+      err, [entries, count](napi_env env) { return MakeStats(env, entries, count); });
+}
+
+void Call::OnRemove(void *arg, const sbx_err *err, bool existed) {
+  static_cast<Call *>(arg)->Settle(err,
+                                   [existed](napi_env env) { return MakeBoolean(env, existed); });
+}
+
 void Call::OnOutput(void *arg, sbx_stream stream, sbx_slice bytes) {
   auto *call = static_cast<Call *>(arg);
   if (call->addon_->IsDying())

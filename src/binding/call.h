@@ -45,6 +45,9 @@ public:
   static void OnExec(void *arg, const sbx_err *err, const sbx_exec_result *result);
   static void OnRead(void *arg, const sbx_err *err, const sbx_slice *bytes);
   static void OnList(void *arg, const sbx_err *err, const sbx_entry *entries, size_t count);
+  static void OnStat(void *arg, const sbx_err *err, const sbx_stat *info);
+  static void OnDir(void *arg, const sbx_err *err, const sbx_stat *entries, size_t count);
+  static void OnRemove(void *arg, const sbx_err *err, bool existed);
   static void OnOutput(void *arg, sbx_stream stream, sbx_slice bytes);
 
 private:

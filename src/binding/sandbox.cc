@@ -40,6 +40,11 @@ Napi::Function Sandbox::Define(Napi::Env env) {
                          InstanceMethod<&Sandbox::Write>("write"),
                          InstanceMethod<&Sandbox::Read>("read"),
                          InstanceMethod<&Sandbox::List>("list"),
+                         InstanceMethod<&Sandbox::Stat>("stat"),
+                         InstanceMethod<&Sandbox::ListDir>("listDir"),
+                         InstanceMethod<&Sandbox::Remove>("remove"),
+                         InstanceMethod<&Sandbox::Move>("move"),
+                         InstanceMethod<&Sandbox::MakeDir>("makeDir"),
                          InstanceMethod<&Sandbox::Control>("control"),
                          InstanceMethod<&Sandbox::Close>("close"),
                          InstanceMethod<&Sandbox::Cancel>("cancel"),
@@ -206,6 +211,64 @@ Napi::Value Sandbox::List(const Napi::CallbackInfo &info) {
   return Run(call, [&](sbx_err *err) {
     return sbx_sandbox_list(sandbox_, static_cast<size_t>(max_entries), Call::OnList, call,
                             call->Handle(), err);
+  });
+}
+
+Napi::Value Sandbox::Stat(const Napi::CallbackInfo &info) {
+  Text path;
+  if (!path.Read(info.Env(), info[1], "path"))
+    return Napi::Value();
+  Call *call = NewCall(info);
+  return Run(call, [&](sbx_err *err) {
+    return sbx_sandbox_stat(sandbox_, path.Slice(), Call::OnStat, call, call->Handle(), err);
+  });
+}
+
+Napi::Value Sandbox::ListDir(const Napi::CallbackInfo &info) {
+  Text path;
+  uint64_t max_entries = 0;
+  if (!path.Read(info.Env(), info[1], "path") ||
+      !ReadCount(info.Env(), info[2], "maxEntries", &max_entries))
+    return Napi::Value();
+  Call *call = NewCall(info);
+  return Run(call, [&](sbx_err *err) {
+    return sbx_sandbox_list_dir(sandbox_, path.Slice(), static_cast<size_t>(max_entries),
+                                Call::OnDir, call, call->Handle(), err);
+  });
+}
+
+/* remove(callId, path, recursive): 0 or 1 */
+Napi::Value Sandbox::Remove(const Napi::CallbackInfo &info) {
+  Text path;
+  uint64_t recursive = 0;
+  if (!path.Read(info.Env(), info[1], "path") ||
+      !ReadCount(info.Env(), info[2], "recursive", &recursive))
+    return Napi::Value();
+  Call *call = NewCall(info);
+  return Run(call, [&](sbx_err *err) {
+    return sbx_sandbox_remove(sandbox_, path.Slice(), recursive != 0, Call::OnRemove, call,
+                              call->Handle(), err);
+  });
+}
+
+Napi::Value Sandbox::Move(const Napi::CallbackInfo &info) {
+  Text from, to;
+  if (!from.Read(info.Env(), info[1], "from") || !to.Read(info.Env(), info[2], "to"))
+    return Napi::Value();
+  Call *call = NewCall(info);
+  return Run(call, [&](sbx_err *err) {
+    return sbx_sandbox_move(sandbox_, from.Slice(), to.Slice(), Call::OnDone, call, call->Handle(),
+                            err);
+  });
+}
+
+Napi::Value Sandbox::MakeDir(const Napi::CallbackInfo &info) {
+  Text path;
+  if (!path.Read(info.Env(), info[1], "path"))
+    return Napi::Value();
+  Call *call = NewCall(info);
+  return Run(call, [&](sbx_err *err) {
+    return sbx_sandbox_make_dir(sandbox_, path.Slice(), Call::OnDone, call, call->Handle(), err);
   });
 }
 

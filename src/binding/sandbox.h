@@ -34,6 +34,11 @@ private:
   Napi::Value Write(const Napi::CallbackInfo &info);
   Napi::Value Read(const Napi::CallbackInfo &info);
   Napi::Value List(const Napi::CallbackInfo &info);
+  Napi::Value Stat(const Napi::CallbackInfo &info);
+  Napi::Value ListDir(const Napi::CallbackInfo &info);
+  Napi::Value Remove(const Napi::CallbackInfo &info);
+  Napi::Value Move(const Napi::CallbackInfo &info);
+  Napi::Value MakeDir(const Napi::CallbackInfo &info);
   Napi::Value Control(const Napi::CallbackInfo &info);
   Napi::Value Close(const Napi::CallbackInfo &info);
   void Cancel(const Napi::CallbackInfo &info);

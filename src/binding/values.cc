@@ -395,10 +395,10 @@ napi_value MakeExecResult(napi_env env, const sbx_exec_result &result) {
 
 /* All names in one string, for an object per file costs the loop ten times as much here as in
  * JavaScript, which can also do a part at a time. */
-static napi_value MakeNames(napi_env env, const sbx_entry *entries, size_t count) {
+template <typename NameOf> static napi_value MakeNames(napi_env env, size_t count, NameOf name_of) {
   size_t total = 0;
   for (size_t i = 0; i < count; i++)
-    total += strlen(entries[i].path) + 1;
+    total += strlen(name_of(i)) + 1;
   napi_value names = nullptr;
   char *text = total <= kMaxNames ? static_cast<char *>(sbx_malloc(total + 1)) : nullptr;
   if (text == nullptr) {
@@ -407,8 +407,8 @@ static napi_value MakeNames(napi_env env, const sbx_entry *entries, size_t count
   }
   char *at = text;
   for (size_t i = 0; i < count; i++) {
-    size_t size = strlen(entries[i].path) + 1;
-    memcpy(at, entries[i].path, size);
+    size_t size = strlen(name_of(i)) + 1;
+    memcpy(at, name_of(i), size);
     at += size;
   }
   napi_create_string_utf8(env, text, total, &names);
@@ -416,23 +416,55 @@ static napi_value MakeNames(napi_env env, const sbx_entry *entries, size_t count
   return names;
 }
 
-static napi_value MakeSizes(napi_env env, const sbx_entry *entries, size_t count) {
+template <typename NumberOf>
+static napi_value MakeNumbers(napi_env env, size_t count, NumberOf number_of) {
   void *data = nullptr;
-  napi_value buffer = nullptr, sizes = nullptr;
+  napi_value buffer = nullptr, array = nullptr;
   if (napi_create_arraybuffer(env, count * sizeof(double), &data, &buffer) != napi_ok)
     return nullptr;
   auto *numbers = static_cast<double *>(data);
   for (size_t i = 0; i < count; i++)
-    numbers[i] = static_cast<double>(entries[i].size);
-  napi_create_typedarray(env, napi_float64_array, count, buffer, 0, &sizes);
-  return sizes;
+    numbers[i] = number_of(i);
+  napi_create_typedarray(env, napi_float64_array, count, buffer, 0, &array);
+  return array;
 }
 
 napi_value MakeEntries(napi_env env, const sbx_entry *entries, size_t count) {
   ObjectMaker maker(env);
-  maker.Set("names", MakeNames(env, entries, count));
-  maker.Set("sizes", MakeSizes(env, entries, count));
+  maker.Set("names", MakeNames(env, count, [entries](size_t i) { return entries[i].path; }));
+  maker.Set("sizes", MakeNumbers(env, count, [entries](size_t i) {
+              return static_cast<double>(entries[i].size);
+            }));
   return maker.Done();
+}
+
+static double NumberOf(const sbx_stat &stat, size_t which) {
+  switch (which) {
+  case 0:
+    return stat.kind;
+  case 1:
+    return static_cast<double>(stat.size);
+  case 2:
+    return stat.modified_ms != SBX_TIME_UNKNOWN ? static_cast<double>(stat.modified_ms) : NAN;
+  default:
+    return stat.mode;
+  }
+}
+
+napi_value MakeStats(napi_env env, const sbx_stat *stats, size_t count) {
+  ObjectMaker maker(env);
+  maker.Set("names", MakeNames(env, count, [stats](size_t i) {
+              return stats[i].name != nullptr ? stats[i].name : "";
+            }));
+  maker.Set("numbers", MakeNumbers(env, count * 4,
+                                   [stats](size_t i) { return NumberOf(stats[i / 4], i % 4); }));
+  return maker.Done();
+}
+
+napi_value MakeBoolean(napi_env env, bool value) {
+  napi_value made = nullptr;
+  napi_get_boolean(env, value, &made);
+  return made;
 }
 
 napi_value TakeException(napi_env env) {

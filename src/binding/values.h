@@ -73,6 +73,10 @@ napi_value MakeBytes(napi_env env, sbx_slice bytes);
 /* The same for what a read has brought; large bytes are taken over, not copied. */
 napi_value TakeBytes(napi_env env, sbx_call *call, sbx_slice bytes);
 napi_value MakeEntries(napi_env env, const sbx_entry *entries, size_t count);
+/* { names, numbers }: all names, each with a NUL at its end, and of each its kind, size, time of
+ * change in ms (NaN: unknown) and mode (-1: unknown). */
+napi_value MakeStats(napi_env env, const sbx_stat *stats, size_t count);
+napi_value MakeBoolean(napi_env env, bool value);
 napi_value MakeText(napi_env env, const char *text); /* null for NULL */
 napi_value MakeNull(napi_env env);
 napi_value MakeUndefined(napi_env env);

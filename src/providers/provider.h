@@ -26,6 +26,9 @@
 /* The same of a listing that has more files than were asked for. */
 #define SBX__LIST_ADVICE "; raise `maxEntries`, or list a part with a command such as find"
 
+/* The same of a directory that is to be removed. */
+#define SBX__REMOVE_ADVICE "; pass `recursive` to remove it with all that is in it"
+
 typedef struct sbx_config sbx_config;   /* each provider's own struct */
 typedef struct sbx_session sbx_session; /* each provider's own struct */
 
@@ -58,6 +61,29 @@ typedef struct sbx_listing {
   sbx_entry *entries;
   size_t count;
 } sbx_listing;
+
+typedef enum sbx_path_verb {
+  SBX_PATH_STAT,
+  SBX_PATH_LIST,
+  SBX_PATH_REMOVE,
+  SBX_PATH_MOVE,
+  SBX_PATH_MAKE
+} sbx_path_verb;
+
+/* One of sbx_sandbox_stat() and its like. Paths have no '/' at their end, and are not empty. */
+typedef struct sbx_path_request {
+  sbx_path_verb verb;
+  sbx_slice path;
+  sbx_slice to; /* of a move */
+  bool recursive;
+  size_t max_entries;
+} sbx_path_request;
+
+/* What is at a path, one, or in a directory. */
+typedef struct sbx_stats {
+  sbx_stat *items;
+  size_t count;
+} sbx_stats;
 
 typedef struct sbx_provider {
   const char *id;
@@ -136,6 +162,10 @@ typedef struct sbx_provider {
   /* NULL without SBX_CAP_LIST. */
   sbx_op *(*list)(sbx_session *session, size_t max_entries, sbx_listing *out, sbx_op_done done,
                   void *arg);
+  /* SBX_ENOTFOUND: there is nothing at the path. A list need not be in order. NULL without
+   * SBX_CAP_PATHS. */
+  sbx_op *(*at_path)(sbx_session *session, const sbx_path_request *request, sbx_stats *out,
+                     sbx_op_done done, void *arg);
   /* NULL without SBX_CAP_LIFETIME, SBX_CAP_EXTEND and SBX_CAP_PAUSE. */
   sbx_op *(*control)(sbx_session *session, sbx_control control, uint64_t seconds, sbx_op_done done,
                      void *arg);
@@ -167,6 +197,13 @@ uint32_t sbx_provider_caps(const sbx_provider *provider, const sbx_config *confi
 /* Takes the path, whatever comes of it; NULL: there was no memory for it. SBX_ENOMEM. */
 int sbx_listing_add(sbx_listing *listing, char *path, uint64_t size, sbx_err *err);
 void sbx_listing_free(sbx_listing *listing);
+
+/* Adds a copy of `stat`, its name `name` when that has a pointer. SBX_ENOMEM. */
+int sbx_stats_add(sbx_stats *stats, const sbx_stat *stat, sbx_slice name, sbx_err *err);
+void sbx_stats_free(sbx_stats *stats);
+/* How the errors of all providers say it, `verb` being "look at", "list", "remove", "move", "make";
+ * the path is added by who knows it. */
+const char *sbx_path_verb_text(sbx_path_verb verb);
 
 /* Whether every shell takes this as the name of a variable: letters, digits and _, no digit first.
  */

@@ -106,6 +106,43 @@ void sbx_listing_free(sbx_listing *listing) {
   *listing = (sbx_listing){NULL, 0};
 }
 
+int sbx_stats_add(sbx_stats *stats, const sbx_stat *stat, sbx_slice name, sbx_err *err) {
+  char *copy = name.ptr != NULL ? sbx_strndup(name.ptr, name.len) : NULL;
+  sbx_stat *items =
+      copy != NULL || name.ptr == NULL ? sbx_grow(stats->items, stats->count, sizeof *items) : NULL;
+  if (items == NULL) {
+    sbx_free(copy);
+    return sbx_err_set(err, SBX_ENOMEM, NULL);
+  }
+  stats->items = items;
+  items[stats->count] = *stat;
+  items[stats->count++].name = copy;
+  return SBX_OK;
+}
+
+void sbx_stats_free(sbx_stats *stats) {
+  for (size_t i = 0; i < stats->count; i++)
+    sbx_free((void *)(uintptr_t)stats->items[i].name);
+  sbx_free(stats->items);
+  *stats = (sbx_stats){NULL, 0};
+}
+
+const char *sbx_path_verb_text(sbx_path_verb verb) {
+  switch (verb) {
+  case SBX_PATH_STAT:
+    return "look at";
+  case SBX_PATH_LIST:
+    return "list";
+  case SBX_PATH_REMOVE:
+    return "remove";
+  case SBX_PATH_MOVE:
+    return "move";
+  case SBX_PATH_MAKE:
+    break;
+  }
+  return "make the directory";
+}
+
 bool sbx_provider_is_env_name(sbx_slice name) {
   for (size_t i = 0; i < name.len; i++) {
     char c = name.ptr[i];

@@ -236,3 +236,11 @@ sbx_op *sbx__docker_list(sbx_session *session, size_t max_entries, sbx_listing *
   return sbx_runner_list(sbx__docker_runner(session), session, sbx_slice_of(NULL, 0), max_entries,
                          out, done, arg);
 }
+
+/* ---- what is at a path ------------------------------------------------------------------------
+ */
+
+sbx_op *sbx__docker_at_path(sbx_session *session, const sbx_path_request *request, sbx_stats *out,
+                            sbx_op_done done, void *arg) {
+  return sbx_runner_at_path(sbx__docker_runner(session), session, request, NULL, out, done, arg);
+}

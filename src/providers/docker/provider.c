@@ -38,7 +38,7 @@ static void watch(sbx_session *session, void (*fn)(void *arg, sbx_slice json), v
 const sbx_provider sbx_docker_provider = {
     .id = "docker",
     .caps = SBX_CAP_SEPARATE_STREAMS | SBX_CAP_TRUE_ORDER | SBX_CAP_STDIN | SBX_CAP_CWD |
-            SBX_CAP_KILL | SBX_CAP_LIST,
+            SBX_CAP_KILL | SBX_CAP_LIST | SBX_CAP_PATHS,
     .limit_margin_ms = 2500,
     .kill_budget_ms = 5000,
     .kill_confirms = true,
@@ -60,5 +60,6 @@ const sbx_provider sbx_docker_provider = {
     .put = sbx__docker_put,
     .get = sbx__docker_get,
     .list = sbx__docker_list,
+    .at_path = sbx__docker_at_path,
     .sweep = sbx__docker_sweep,
 };

@@ -53,6 +53,8 @@ sbx_op *sbx__e2b_upload_file(sbx_session *session, const sbx__e2b_upload *upload
 sbx_op *sbx__e2b_remove_file(sbx_session *session, sbx_slice path, sbx_op_done done, void *arg);
 sbx_op *sbx__e2b_get(sbx_session *session, sbx_slice path, sbx_buf *out, sbx_op_done done,
                      void *arg);
+sbx_op *sbx__e2b_at_path(sbx_session *session, const sbx_path_request *request, sbx_stats *out,
+                         sbx_op_done done, void *arg);
 sbx_op *sbx__e2b_list(sbx_session *session, size_t max_entries, sbx_listing *out, sbx_op_done done,
                       void *arg);
 

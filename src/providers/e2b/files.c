@@ -371,3 +371,13 @@ sbx_op *sbx__e2b_list(sbx_session *session, size_t max_entries, sbx_listing *out
   sbx__e2b_to_sandbox(&l->steps, &request, on_listed);
   return &l->steps.op;
 }
+
+/* ---- what is at a path ------------------------------------------------------------------------
+ */
+
+/* A line runs where relative paths begin. */
+sbx_op *sbx__e2b_at_path(sbx_session *session, const sbx_path_request *request, sbx_stats *out,
+                         sbx_op_done done, void *arg) {
+  sbx_runner *runner = runner_of(session);
+  return runner != NULL ? sbx_runner_at_path(runner, session, request, NULL, out, done, arg) : NULL;
+}

@@ -57,6 +57,8 @@ sbx_op *sbx__hs_get(sbx_session *session, sbx_slice path, sbx_buf *out, sbx_op_d
 sbx_op *sbx__hs_exec(sbx_session *session, const sbx_exec_spec *spec, sbx_output *out,
                      sbx_exec_status *status, sbx_op_done done, void *arg);
 sbx_op *sbx__hs_kill(sbx_session *session, sbx_op *exec, sbx_op_done done, void *arg);
+sbx_op *sbx__hs_at_path(sbx_session *session, const sbx_path_request *request, sbx_stats *out,
+                        sbx_op_done done, void *arg);
 sbx_op *sbx__hs_list(sbx_session *session, size_t max_entries, sbx_listing *out, sbx_op_done done,
                      void *arg);
 /* Files by commands of ours: they reach what the service's own routes may refuse. */

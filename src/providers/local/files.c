@@ -1,4 +1,4 @@
-/* files.c - put, get and list: file access on libuv's pool threads.
+/* files.c - put, get, list and the verbs of paths: file access on libuv's pool threads.
  *
  * Invariant: while the work runs, only its thread touches the job's data, and nothing of the caller
  * is touched by it: an op that is aborted finishes at once, the job lives until its work has
@@ -22,10 +22,13 @@ typedef struct file_job {
   sbx_slice bytes;
   char *copy;
   size_t max_entries;
+  sbx_path_request request;
   sbx_buf data;
   sbx_listing listing;
+  sbx_stats stats;
   sbx_buf *data_out; /* the caller's */
   sbx_listing *listing_out;
+  sbx_stats *stats_out;
   int rc;
   sbx_err err; /* of the work */
   bool working;
@@ -43,6 +46,7 @@ static void free_job(file_job *job) {
   sbx__workspace_unref(job->workspace);
   sbx_buf_deinit(&job->data);
   sbx_listing_free(&job->listing);
+  sbx_stats_free(&job->stats);
   sbx_free(job->copy);
   sbx_free(job);
 }
@@ -87,6 +91,10 @@ static void deliver(file_job *job) {
   if (job->listing_out != NULL) {
     *job->listing_out = job->listing;
     job->listing = (sbx_listing){NULL, 0};
+  }
+  if (job->stats_out != NULL) {
+    *job->stats_out = job->stats;
+    job->stats = (sbx_stats){NULL, 0};
   }
 }
 
@@ -174,5 +182,34 @@ sbx_op *sbx__local_list(sbx_session *session, size_t max_entries, sbx_listing *o
   job->run = run_list;
   job->max_entries = max_entries;
   job->listing_out = out;
+  return start_job(job, session->config->loop, done, arg);
+}
+
+static int run_request(file_job *job) {
+  const sbx_local_root *root = &job->workspace->root;
+  const sbx_path_request *request = &job->request;
+  switch (request->verb) {
+  case SBX_PATH_STAT:
+    return sbx_local_fs_stat(root, job->path, &job->stats, &job->err);
+  case SBX_PATH_LIST:
+    return sbx_local_fs_list_dir(root, job->path, request->max_entries, &job->stats, &job->err);
+  case SBX_PATH_REMOVE:
+    return sbx_local_fs_remove_path(root, job->path, request->recursive, &job->stop, &job->err);
+  case SBX_PATH_MOVE:
+    return sbx_local_fs_move(root, job->path, job->bytes, &job->err);
+  case SBX_PATH_MAKE:
+    break;
+  }
+  return sbx_local_fs_make_dir(root, job->path, &job->err);
+}
+
+sbx_op *sbx__local_at_path(sbx_session *session, const sbx_path_request *request, sbx_stats *out,
+                           sbx_op_done done, void *arg) {
+  file_job *job = new_job(session, request->path, request->to);
+  if (job == NULL)
+    return NULL;
+  job->run = run_request;
+  job->request = *request;
+  job->stats_out = out;
   return start_job(job, session->config->loop, done, arg);
 }

@@ -28,12 +28,6 @@ enum {
   WRITE_CHUNK = 1 << 20                   /* after each, a look whether the write was called off */
 };
 
-/* A path below the root without ".", ".." and empty parts; "." for the root itself. */
-typedef struct clean_path {
-  char text[PATH_LIMIT];
-  bool is_dir; /* written with a '/' at its end, or the root */
-} clean_path;
-
 /* Where a file is to be written: one name in an open directory. */
 typedef struct target {
   int dir;
@@ -141,8 +135,8 @@ static size_t without_last(const char *text, size_t len) {
   return len > 0 ? len - 1 : 0;
 }
 
-static int clean(const sbx_local_root *root, const char *verb, sbx_slice path, clean_path *out,
-                 sbx_err *err) {
+int sbx__local_clean(const sbx_local_root *root, const char *verb, sbx_slice path,
+                     sbx__clean_path *out, sbx_err *err) {
   char text[HOME_LIMIT];
   sbx_slice rest;
   size_t len = 0;
@@ -182,9 +176,9 @@ static int clean(const sbx_local_root *root, const char *verb, sbx_slice path, c
 }
 
 /* The same for the path of a file. */
-static int clean_file(const sbx_local_root *root, const char *verb, sbx_slice path, clean_path *out,
-                      sbx_err *err) {
-  int rc = clean(root, verb, path, out, err);
+static int clean_file(const sbx_local_root *root, const char *verb, sbx_slice path,
+                      sbx__clean_path *out, sbx_err *err) {
+  int rc = sbx__local_clean(root, verb, path, out, err);
   if (rc == SBX_OK && out->is_dir)
     return refuse(err, SBX_EINVAL, verb, path, "it names a directory; give the name of a file");
   return rc;
@@ -256,9 +250,8 @@ static bool is_dangling(const sbx_local_root *root, const char *path) {
   return fd >= 0;
 }
 
-/* As sbx__local_fail(), and knows when the reason is that the root itself has gone. */
-static int fail_beneath(const sbx_local_root *root, const char *verb, const char *path, int error,
-                        sbx_err *err) {
+int sbx__local_fail_beneath(const sbx_local_root *root, const char *verb, const char *path,
+                            int error, sbx_err *err) {
   if ((error == ENOENT || error == ELOOP) && !sbx_local_root_is_there(root))
     return sbx_err_set(err, SBX_ELOST, "the workspace folder %s no longer exists", root->path);
   if (error == ENOENT && is_dangling(root, path))
@@ -268,14 +261,14 @@ static int fail_beneath(const sbx_local_root *root, const char *verb, const char
 
 int sbx_local_fs_open_dir(const sbx_local_root *root, sbx_slice path, int *out, sbx_err *err) {
   static const char *const verb = "run in";
-  clean_path at;
-  int rc = clean(root, verb, path, &at, err);
+  sbx__clean_path at;
+  int rc = sbx__local_clean(root, verb, path, &at, err);
   if (rc != SBX_OK)
     return rc;
   *out = sbx__local_open(root, at.text, O_RDONLY | O_DIRECTORY, SBX__LOCAL_FOLLOW);
   if (*out >= 0)
     return SBX_OK;
-  rc = fail_beneath(root, verb, at.text, errno, err);
+  rc = sbx__local_fail_beneath(root, verb, at.text, errno, err);
   if (rc == SBX_ENOTFOUND || rc == SBX_EINVAL) {
     err->code = SBX_EINVAL;
     sbx_err_append(err, SBX__CWD_ADVICE);
@@ -323,7 +316,7 @@ static int read_bytes(int fd, size_t size, sbx_buf *out, const char *verb, const
 
 int sbx_local_fs_read(const sbx_local_root *root, sbx_slice path, sbx_buf *out, sbx_err *err) {
   static const char *const verb = "read";
-  clean_path at;
+  sbx__clean_path at;
   struct stat st;
   int rc = clean_file(root, verb, path, &at, err);
   if (rc != SBX_OK)
@@ -331,7 +324,7 @@ int sbx_local_fs_read(const sbx_local_root *root, sbx_slice path, sbx_buf *out, 
   /* Without O_NONBLOCK the open of a named pipe would wait for a writer. */
   int fd = sbx__local_open(root, at.text, O_RDONLY | O_NONBLOCK | O_NOCTTY, SBX__LOCAL_FOLLOW);
   if (fd < 0)
-    return fail_beneath(root, verb, at.text, errno, err);
+    return sbx__local_fail_beneath(root, verb, at.text, errno, err);
   if (fstat(fd, &st) != 0)
     rc = sbx__local_fail(err, verb, at.text, errno);
   else if (!S_ISREG(st.st_mode))
@@ -346,8 +339,7 @@ int sbx_local_fs_read(const sbx_local_root *root, sbx_slice path, sbx_buf *out, 
 
 /* ---- write ---------------------------------------------------------------------------------- */
 
-/* Splits "a/b/c" into "a/b" (or ".") and "c". False when there is no usable name at the end. */
-static bool split(const char *path, char *dir, char *name) {
+bool sbx__local_split(const char *path, char *dir, char *name) {
   const char *slash = strrchr(path, '/');
   const char *last = slash != NULL ? slash + 1 : path;
   size_t dir_len = slash != NULL ? (size_t)(slash - path) : 0;
@@ -369,8 +361,7 @@ static int make_dir(const sbx_local_root *root, int dir, const char *name, const
   return sbx__local_open(root, path, O_PATH | O_DIRECTORY, SBX__LOCAL_FOLLOW);
 }
 
-/* Opens the directory `path` and makes what is missing of it. -1 and errno. */
-static int open_parents(const sbx_local_root *root, const char *path) {
+int sbx__local_open_parents(const sbx_local_root *root, const char *path) {
   char part[PATH_LIMIT];
   size_t len;
   int dir = sbx__local_open(root, path, O_PATH | O_DIRECTORY, SBX__LOCAL_FOLLOW);
@@ -415,9 +406,9 @@ static int find_target(const sbx_local_root *root, const char *path, target *t) 
     if (t->dir >= 0)
       close(t->dir);
     t->dir = -1;
-    if (!split(at, dir, t->name))
+    if (!sbx__local_split(at, dir, t->name))
       return EISDIR;
-    t->dir = hops == 0 ? open_parents(root, dir)
+    t->dir = hops == 0 ? sbx__local_open_parents(root, dir)
                        : sbx__local_open(root, dir, O_PATH | O_DIRECTORY, SBX__LOCAL_FOLLOW);
     if (t->dir < 0)
       return errno == ENOENT ? ELOOP : errno;
@@ -504,7 +495,7 @@ static int replace(const target *t, sbx_slice bytes, const atomic_bool *stop) {
 int sbx_local_fs_write(const sbx_local_root *root, sbx_slice path, sbx_slice bytes,
                        const atomic_bool *stop, sbx_err *err) {
   static const char *const verb = "write";
-  clean_path at;
+  sbx__clean_path at;
   target t = {.dir = -1};
   int rc = clean_file(root, verb, path, &at, err);
   if (rc != SBX_OK)
@@ -516,5 +507,5 @@ int sbx_local_fs_write(const sbx_local_root *root, sbx_slice path, sbx_slice byt
     close(t.dir);
   if (error == 0)
     return SBX_OK;
-  return fail_beneath(root, verb, at.text, error, err);
+  return sbx__local_fail_beneath(root, verb, at.text, error, err);
 }

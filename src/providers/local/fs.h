@@ -42,7 +42,34 @@ enum { SBX__TEMP_NAME = 48 };
  * behind a random part. Its descriptor, or -1 and errno. */
 int sbx__temp_create(int dir, const char *end, mode_t mode, char name[SBX__TEMP_NAME]);
 
-/* ---- shared by fs.c and tree.c ---- */
+/* What is at a path, or in a directory: adds it. See sbx_sandbox_stat(), sbx_sandbox_list_dir(). */
+int sbx_local_fs_stat(const sbx_local_root *root, sbx_slice path, sbx_stats *out, sbx_err *err);
+int sbx_local_fs_list_dir(const sbx_local_root *root, sbx_slice path, size_t max_entries,
+                          sbx_stats *out, sbx_err *err);
+/* See sbx_sandbox_remove() and its like. Once `stop` is set, no more is removed: SBX_ECANCELED. */
+int sbx_local_fs_remove_path(const sbx_local_root *root, sbx_slice path, bool recursive,
+                             atomic_bool *stop, sbx_err *err);
+int sbx_local_fs_move(const sbx_local_root *root, sbx_slice from, sbx_slice to, sbx_err *err);
+int sbx_local_fs_make_dir(const sbx_local_root *root, sbx_slice path, sbx_err *err);
+
+/* ---- shared by fs.c, tree.c and path.c ---- */
+
+/* A path below the root without ".", ".." and empty parts; "." for the root itself. */
+typedef struct sbx__clean_path {
+  char text[SBX__LOCAL_PATH_LIMIT];
+  bool is_dir; /* written with a '/' at its end, or the root */
+} sbx__clean_path;
+
+int sbx__local_clean(const sbx_local_root *root, const char *verb, sbx_slice path,
+                     sbx__clean_path *out, sbx_err *err);
+/* Splits "a/b/c" into "a/b" (or ".") and "c", for which there is room for PATH_LIMIT and NAME_MAX
+ * bytes. False when there is no usable name at the end. */
+bool sbx__local_split(const char *path, char *dir, char *name);
+/* Opens the directory `path` and makes what is missing of it. -1 and errno. */
+int sbx__local_open_parents(const sbx_local_root *root, const char *path);
+/* As sbx__local_fail(), and knows when the reason is that the root itself has gone. */
+int sbx__local_fail_beneath(const sbx_local_root *root, const char *verb, const char *path,
+                            int error, sbx_err *err);
 
 /* Fills `err` for `error` (an errno value), met while doing `verb` to `path`. */
 int sbx__local_fail(sbx_err *err, const char *verb, const char *path, int error);

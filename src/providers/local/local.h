@@ -159,6 +159,8 @@ sbx_op *sbx__local_put(sbx_session *session, sbx_slice path, sbx_slice bytes, sb
                        void *arg);
 sbx_op *sbx__local_get(sbx_session *session, sbx_slice path, sbx_buf *out, sbx_op_done done,
                        void *arg);
+sbx_op *sbx__local_at_path(sbx_session *session, const sbx_path_request *request, sbx_stats *out,
+                           sbx_op_done done, void *arg);
 sbx_op *sbx__local_list(sbx_session *session, size_t max_entries, sbx_listing *out,
                         sbx_op_done done, void *arg);
 

@@ -181,7 +181,7 @@ static sbx_op *open_session(sbx_session *session, sbx_op_done done, void *arg) {
 const sbx_provider sbx_local_provider = {
     .id = "local",
     .caps = SBX_CAP_SEPARATE_STREAMS | SBX_CAP_TRUE_ORDER | SBX_CAP_STDIN | SBX_CAP_CWD |
-            SBX_CAP_KILL | SBX_CAP_LIST | SBX_CAP_LOCAL,
+            SBX_CAP_KILL | SBX_CAP_LIST | SBX_CAP_LOCAL | SBX_CAP_PATHS,
     .limit_margin_ms = 0,
     .closes_attached = true,
     .kill_budget_ms = 6000, /* the longest grace, and the kill itself */
@@ -201,4 +201,5 @@ const sbx_provider sbx_local_provider = {
     .put = sbx__local_put,
     .get = sbx__local_get,
     .list = sbx__local_list,
+    .at_path = sbx__local_at_path,
 };

@@ -143,6 +143,12 @@ sbx_op *sbx__vercel_list(sbx_session *session, size_t max_entries, sbx_listing *
                          done, arg);
 }
 
+sbx_op *sbx__vercel_at_path(sbx_session *session, const sbx_path_request *request, sbx_stats *out,
+                            sbx_op_done done, void *arg) {
+  return sbx_runner_at_path(runner_of(session), session, request, sbx__vercel_absolute, out, done,
+                            arg);
+}
+
 sbx_op *sbx__vercel_read(sbx_session *session, sbx_slice path, sbx_buf *out, sbx_op_done done,
                          void *arg) {
   return sbx_runner_get(runner_of(session), session, path, out, done, arg);

@@ -24,7 +24,7 @@ static bool session_owned(const sbx_session *session) {
 const sbx_provider sbx_vercel_provider = {
     .id = "vercel",
     .caps = SBX_CAP_SEPARATE_STREAMS | SBX_CAP_TRUE_ORDER | SBX_CAP_STDIN | SBX_CAP_CWD |
-            SBX_CAP_KILL | SBX_CAP_LIST | SBX_CAP_EXTEND,
+            SBX_CAP_KILL | SBX_CAP_LIST | SBX_CAP_PATHS | SBX_CAP_EXTEND,
     .limit_margin_ms = 2500,
     .kill_budget_ms = 5000,
     .options = sbx__vercel_options,
@@ -45,5 +45,6 @@ const sbx_provider sbx_vercel_provider = {
     .put = sbx__vercel_put,
     .get = sbx__vercel_get,
     .list = sbx__vercel_list,
+    .at_path = sbx__vercel_at_path,
     .control = sbx__vercel_control,
 };

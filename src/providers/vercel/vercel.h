@@ -36,6 +36,8 @@ sbx_op *sbx__vercel_control(sbx_session *session, sbx_control control, uint64_t 
 sbx_op *sbx__vercel_exec(sbx_session *session, const sbx_exec_spec *spec, sbx_output *out,
                          sbx_exec_status *status, sbx_op_done done, void *arg);
 sbx_op *sbx__vercel_kill(sbx_session *session, sbx_op *exec, sbx_op_done done, void *arg);
+sbx_op *sbx__vercel_at_path(sbx_session *session, const sbx_path_request *request, sbx_stats *out,
+                            sbx_op_done done, void *arg);
 sbx_op *sbx__vercel_list(sbx_session *session, size_t max_entries, sbx_listing *out,
                          sbx_op_done done, void *arg);
 

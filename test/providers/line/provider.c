@@ -237,14 +237,18 @@ static sbx_runner *runner_of(sbx_session *session) {
 /* ---- verbs ---------------------------------------------------------------------------------- */
 
 /* Absolute, or "~" and what is below it. */
-static sbx_slice absolute(sbx_buf *out, const sbx_session *session, sbx_slice path) {
+static int append_absolute(sbx_buf *out, const sbx_session *session, sbx_slice path) {
   bool home = path.len > 0 && path.ptr[0] == '~' && (path.len == 1 || path.ptr[1] == '/');
-  sbx_buf_init(out, (size_t)64 << 10);
   if (!home && (path.len == 0 || path.ptr[0] != '/')) {
     sbx_buf_append_str(out, session->dir);
     sbx_buf_append_str(out, path.len > 0 ? "/" : "");
   }
-  sbx_buf_append_slice(out, path);
+  return sbx_buf_append_slice(out, path);
+}
+
+static sbx_slice absolute(sbx_buf *out, const sbx_session *session, sbx_slice path) {
+  sbx_buf_init(out, (size_t)64 << 10);
+  append_absolute(out, session, path);
   return sbx_buf_slice(out);
 }
 
@@ -285,11 +289,16 @@ static sbx_op *list(sbx_session *session, size_t max_entries, sbx_listing *out, 
                          done, arg);
 }
 
+static sbx_op *at_path(sbx_session *session, const sbx_path_request *request, sbx_stats *out,
+                       sbx_op_done done, void *arg) {
+  return sbx_runner_at_path(runner_of(session), session, request, append_absolute, out, done, arg);
+}
+
 extern const sbx_provider sbx_line_provider;
 const sbx_provider sbx_line_provider = {
     .id = "line",
     .caps = SBX_CAP_SEPARATE_STREAMS | SBX_CAP_TRUE_ORDER | SBX_CAP_STDIN | SBX_CAP_CWD |
-            SBX_CAP_KILL | SBX_CAP_LIST,
+            SBX_CAP_KILL | SBX_CAP_LIST | SBX_CAP_PATHS,
     .limit_margin_ms = 2500,
     .kill_budget_ms = 5000,
     .options = options_of_lines,
@@ -309,4 +318,5 @@ const sbx_provider sbx_line_provider = {
     .put = put,
     .get = get,
     .list = list,
+    .at_path = at_path,
 };

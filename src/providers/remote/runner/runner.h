@@ -35,8 +35,8 @@ typedef struct sbx_runner_sending {
   uint64_t limit_s;          /* after which the wire may end it, if it can; 0: never */
   uint64_t timeout_ms;       /* for the answer; SBX_NO_TIMEOUT: the operation has a deadline */
   size_t max_bytes;          /* of what it prints */
-  bool once;                 /* it runs a command, and is not sent again */
-  bool kills;                /* it ends a command: as root, where the wire can */
+  bool once;  /* it runs a command, or does what cannot be done twice: not sent again */
+  bool kills; /* it ends a command: as root, where the wire can */
 } sbx_runner_sending;
 
 /* What came of a line. */
@@ -123,5 +123,10 @@ sbx_op *sbx_runner_put(sbx_runner *runner, sbx_session *session, sbx_slice path,
                        sbx_op_done done, void *arg);
 sbx_op *sbx_runner_get(sbx_runner *runner, sbx_session *session, sbx_slice path, sbx_buf *out,
                        sbx_op_done done, void *arg);
+/* A provider's `at_path`. `absolute` as above; NULL: paths are below where a line is run. */
+sbx_op *
+sbx_runner_at_path(sbx_runner *runner, sbx_session *session, const sbx_path_request *request,
+                   int (*absolute)(sbx_buf *out, const sbx_session *session, sbx_slice path),
+                   sbx_stats *out, sbx_op_done done, void *arg);
 
 #endif

@@ -29,6 +29,7 @@ static const struct {
     [SBX_RUNNER_LIST] = PROGRAM(list),
     [SBX_RUNNER_GET] = PROGRAM(get),
     [SBX_RUNNER_PUT] = PROGRAM(put),
+    [SBX_RUNNER_AT] = PROGRAM(at),
     [SBX_RUNNER_LOAD] = PROGRAM(load),
     [SBX_RUNNER_SAVE] = PROGRAM(save),
     [SBX_RUNNER_LIVE] = PROGRAM(live),

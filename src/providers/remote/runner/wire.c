@@ -55,6 +55,7 @@ void sbx__runner_ask(sbx_runner_op *op, const sbx__runner_question *question,
       .limit_s = question->slow ? SLOW_LIMIT_S : QUICK_LIMIT_S,
       .timeout_ms = question->slow ? SBX_NO_TIMEOUT : QUICK_REPLY_MS,
       .max_bytes = question->max_bytes + SBX__RUNNER_ROOM,
+      .once = question->once,
       .kills = question->kills,
   };
   sbx_buf body;

@@ -33,6 +33,7 @@ typedef struct sbx__runner_question {
   size_t max_bytes; /* of what it prints, without what a wire adds */
   bool slow;        /* it may take minutes, else seconds */
   bool kills;       /* it ends a command */
+  bool once;        /* what it does cannot be done twice */
 } sbx__runner_question;
 
 void sbx__runner_ask(sbx_runner_op *op, const sbx__runner_question *question,

@@ -1,0 +1,286 @@
+/* at.c - what is at a path, and changes of names, by one line of at.sh.
+ *
+ * Invariant: a list that is not whole is an error; what cannot be done twice is sent once. */
+#include "core/alloc.h"
+#include "core/enc.h"
+#include "core/err.h"
+#include "providers/remote/runner/wire.h"
+
+#include <stdio.h>
+
+/* For an entry with a long name; and for all of them. */
+#define ENTRY_BYTES ((size_t)320)
+#define MIN_BYTES ((size_t)64 << 10)
+#define MAX_BYTES ((size_t)8 << 20)
+
+/* Exit codes of at.sh. */
+enum { DONE, NOT_DIR, IS_DIR, FORBIDDEN, NO_ROOM, INTO_ITSELF };
+
+typedef struct at_op {
+  sbx_runner_op op;
+  sbx_path_verb verb;
+  size_t max_entries;
+  sbx_stats *out;
+  sbx_buf path; /* for messages */
+} at_op;
+
+static const char *provider_of(const at_op *at) {
+  return at->op.runner->wire->provider;
+}
+
+/* ---- what is there --------------------------------------------------------------------------- */
+
+static sbx_slice next_word(sbx_slice *rest) {
+  size_t end = sbx_slice_find(*rest, ' ');
+  sbx_slice word = sbx_slice_of(rest->ptr, end);
+  *rest = sbx_slice_skip(*rest, end + 1);
+  return word;
+}
+
+static bool read_number(sbx_slice word, unsigned base, uint64_t *out) {
+  uint64_t value = 0;
+  for (size_t i = 0; i < word.len; i++) {
+    char c = word.ptr[i];
+    unsigned digit = c >= 'a' && c <= 'f' ? (unsigned)(c - 'a') + 10 : (unsigned)(c - '0');
+    if (!sbx_is_digit(c) && !(c >= 'a' && c <= 'f'))
+      return false;
+    if (digit >= base || value > (UINT64_MAX - digit) / base)
+      return false;
+    value = value * base + digit;
+  }
+  *out = value;
+  return word.len > 0;
+}
+
+/* Seconds, perhaps with a sign and a fraction. */
+static bool read_time(sbx_slice word, int64_t *out) {
+  enum { MAX_SECONDS = 1 << 30 };
+  bool negative = word.len > 0 && word.ptr[0] == '-';
+  uint64_t seconds, ms = 0;
+  if (negative)
+    word = sbx_slice_skip(word, 1);
+  if (negative && word.len == 0) {
+    *out = SBX_TIME_UNKNOWN;
+    return true;
+  }
+  size_t dot = sbx_slice_find(word, '.');
+  if (!read_number(sbx_slice_of(word.ptr, dot), 10, &seconds) ||
+      seconds > (uint64_t)MAX_SECONDS * 1000)
+    return false;
+  word = sbx_slice_skip(word, dot + 1);
+  if (word.len > 0 && !read_number(sbx_slice_of(word.ptr, word.len < 3 ? word.len : 3), 10, &ms))
+    return false;
+  for (size_t i = word.len; i > 0 && i < 3; i++)
+    ms *= 10;
+  int64_t all = (int64_t)(seconds * 1000 + ms);
+  *out = negative ? -all : all;
+  return true;
+}
+
+static sbx_file_kind kind_of_letter(char letter) {
+  switch (letter) {
+  case 'f':
+    return SBX_KIND_FILE;
+  case 'd':
+    return SBX_KIND_DIRECTORY;
+  case 'l':
+    return SBX_KIND_LINK;
+  default:
+    return SBX_KIND_OTHER;
+  }
+}
+
+/* As Linux has it; at.sh asks no other system this way. */
+static sbx_file_kind kind_of_mode(uint64_t mode) {
+  switch (mode & 0170000) {
+  case 0100000:
+    return SBX_KIND_FILE;
+  case 0040000:
+    return SBX_KIND_DIRECTORY;
+  case 0120000:
+    return SBX_KIND_LINK;
+  default:
+    return SBX_KIND_OTHER;
+  }
+}
+
+/* `rest`: kind, size, time, mode, and the name, which stays. */
+static bool read_stat(sbx_slice *rest, sbx_stat *stat) {
+  sbx_slice kind = next_word(rest), size = next_word(rest), time = next_word(rest);
+  sbx_slice mode = next_word(rest);
+  uint64_t bits;
+  bool raw = kind.len > 1 && kind.ptr[0] == '=';
+  *stat = (sbx_stat){.mode = -1};
+  if (!read_number(size, 10, &stat->size) || !read_time(time, &stat->modified_ms))
+    return false;
+  if (raw && read_number(sbx_slice_skip(kind, 1), 16, &bits)) {
+    stat->kind = kind_of_mode(bits);
+    stat->mode = (int)(bits & 07777);
+  } else if (kind.len == 1) {
+    stat->kind = kind_of_letter(kind.ptr[0]);
+    if (!sbx_slice_eq_str(mode, "-")) {
+      if (!read_number(mode, 8, &bits))
+        return false;
+      stat->mode = (int)(bits & 07777);
+    }
+  } else {
+    return false;
+  }
+  if (stat->kind != SBX_KIND_FILE)
+    stat->size = 0;
+  return true;
+}
+
+static int too_many(const at_op *at, sbx_err *err) {
+  return sbx_err_set(err, SBX_ETOOBIG, "the directory has more than %zu entries" SBX__LIST_ADVICE,
+                     at->max_entries);
+}
+
+static int add_all(at_op *at, sbx_slice rest, sbx_err *err) {
+  bool is_list = at->verb == SBX_PATH_LIST;
+  int rc = SBX_OK;
+  while (rc == SBX_OK && rest.len > 0) {
+    sbx_stat stat;
+    size_t end = sbx_slice_find(rest, '\0');
+    sbx_slice item = sbx_slice_of(rest.ptr, end);
+    if (is_list && (end == rest.len || at->out->count == at->max_entries))
+      return too_many(at, err); /* it was cut off at the most bytes, or is one more */
+    if (end == rest.len || !read_stat(&item, &stat) || (is_list && item.len == 0))
+      return sbx_err_set(err, SBX_EPROTO, "%s: %s: unexpected output of find or stat",
+                         provider_of(at), sbx_path_verb_text(at->verb));
+    rc = sbx_stats_add(at->out, &stat, is_list ? item : sbx_slice_of(NULL, 0), err);
+    rest = sbx_slice_skip(rest, end + 1);
+  }
+  if (rc == SBX_OK && at->verb == SBX_PATH_STAT && at->out->count != 1)
+    rc = sbx_err_set(err, SBX_EPROTO, "%s: look at: what is there could not be told",
+                     provider_of(at));
+  return rc;
+}
+
+/* ---- the line -------------------------------------------------------------------------------- */
+
+static int refuse(const at_op *at, int code, const char *why, sbx_err *err) {
+  return sbx_err_set(err, code, "%s: cannot %s: %s", provider_of(at), sbx_path_verb_text(at->verb),
+                     why);
+}
+
+static int read_end(at_op *at, const sbx_runner_report *report, sbx_err *err) {
+  if (report->end == SBX_RUNNER_ABSENT)
+    return refuse(at, SBX_ENOTFOUND, "it does not exist", err);
+  if (report->end != SBX_RUNNER_RAN)
+    return refuse(at, SBX_EPROTO, "unexpected report", err);
+  switch (report->exit_code) {
+  case DONE:
+    return add_all(at, sbx_buf_slice(&report->head[0]), err);
+  case NOT_DIR:
+    return refuse(at, SBX_EINVAL, "a file stands where a directory is needed", err);
+  case IS_DIR:
+    return refuse(at, SBX_EINVAL,
+                  at->verb == SBX_PATH_REMOVE ? "it is a directory" SBX__REMOVE_ADVICE
+                                              : "there is a directory at the new path",
+                  err);
+  case FORBIDDEN:
+    return refuse(at, SBX_EFORBIDDEN, "it is not permitted, or the file system is read-only", err);
+  case NO_ROOM:
+    return refuse(at, SBX_EQUOTA, "the sandbox's disk is full, or the name is too long", err);
+  case INTO_ITSELF:
+    return refuse(at, SBX_EINVAL, "a directory cannot be moved into itself", err);
+  default:
+    return refuse(at, SBX_EPROTO, "unexpected report", err);
+  }
+}
+
+static void on_report(sbx_runner_op *op, sbx_runner_report *report, sbx_err *err) {
+  at_op *at = (at_op *)(void *)op;
+  if (err->code == SBX_OK)
+    read_end(at, report, err);
+  if (err->code != SBX_OK && err->code != SBX_ENOMEM) {
+    sbx_err_append(err, "; the path was ");
+    sbx_err_append_remote(err, sbx_buf_slice(&at->path));
+  }
+  sbx_steps_finish(&op->steps, err);
+}
+
+static void release(sbx_steps *steps) {
+  sbx_buf_deinit(&((at_op *)(void *)steps)->path);
+}
+
+static size_t most_bytes(const sbx_path_request *request) {
+  if (request->verb != SBX_PATH_LIST || request->max_entries < MIN_BYTES / ENTRY_BYTES)
+    return MIN_BYTES;
+  return request->max_entries < MAX_BYTES / ENTRY_BYTES ? request->max_entries * ENTRY_BYTES
+                                                        : MAX_BYTES;
+}
+
+static const char *word_of(const sbx_path_request *request) {
+  switch (request->verb) {
+  case SBX_PATH_STAT:
+    return "stat";
+  case SBX_PATH_LIST:
+    return "list";
+  case SBX_PATH_REMOVE:
+    return request->recursive ? "clear" : "remove";
+  case SBX_PATH_MOVE:
+    return "move";
+  case SBX_PATH_MAKE:
+    break;
+  }
+  return "make";
+}
+
+/* As a command has it, in base64 when it goes among the words. */
+static int put_path(sbx_buf *out, const sbx_session *session, sbx_slice path,
+                    int (*absolute)(sbx_buf *out, const sbx_session *session, sbx_slice path)) {
+  return absolute != NULL ? absolute(out, session, path) : sbx_buf_append_slice(out, path);
+}
+
+static void send_line(at_op *at, const sbx_path_request *request, sbx_slice path, sbx_slice to) {
+  char head[64];
+  sbx_buf words;
+  size_t most = most_bytes(request);
+  sbx_buf_init(&words, SIZE_MAX);
+  snprintf(head, sizeof head, " %zu %s ", most, word_of(request));
+  sbx_buf_append_str(&words, head);
+  if (to.len > 0)
+    sbx_base64_encode(&words, to);
+  if (words.error != SBX_OK || sbx_buf_append(&words, "", 1) != SBX_OK)
+    sbx_steps_finish_code(&at->op.steps, SBX_ENOMEM);
+  else
+    sbx__runner_ask(&at->op,
+                    &(sbx__runner_question){.program = SBX_RUNNER_AT,
+                                            .verb = sbx_path_verb_text(request->verb),
+                                            .text = path,
+                                            .words = words.ptr,
+                                            .max_bytes = most / 3 * 4,
+                                            .slow = true,
+                                            .once = request->verb == SBX_PATH_MOVE ||
+                                                    request->verb == SBX_PATH_REMOVE},
+                    on_report);
+  sbx_buf_deinit(&words);
+}
+
+sbx_op *
+sbx_runner_at_path(sbx_runner *runner, sbx_session *session, const sbx_path_request *request,
+                   int (*absolute)(sbx_buf *out, const sbx_session *session, sbx_slice path),
+                   sbx_stats *out, sbx_op_done done, void *arg) {
+  sbx_buf path, to;
+  at_op *at = sbx__runner_op_new(sizeof *at, runner, session, NULL, done, arg);
+  if (at == NULL)
+    return NULL;
+  at->op.steps.release = release;
+  at->verb = request->verb;
+  at->max_entries = request->max_entries;
+  at->out = out;
+  sbx_buf_init(&at->path, SIZE_MAX);
+  sbx_buf_init(&path, SIZE_MAX);
+  sbx_buf_init(&to, SIZE_MAX);
+  if (sbx_buf_append_slice(&at->path, request->path) != SBX_OK ||
+      put_path(&path, session, request->path, absolute) != SBX_OK ||
+      (request->to.len > 0 && put_path(&to, session, request->to, absolute) != SBX_OK))
+    sbx_steps_finish_code(&at->op.steps, SBX_ENOMEM);
+  else
+    send_line(at, request, sbx_buf_slice(&path), sbx_buf_slice(&to));
+  sbx_buf_deinit(&path);
+  sbx_buf_deinit(&to);
+  return &at->op.steps.op;
+}
