@@ -818,10 +818,120 @@ static void test_leaves_a_moved_workspace_alone(void **state) {
   assert_int_equal(faccessat(f->base_fd, "mine/kept", F_OK, 0), 0);
 }
 
+/* ---- what is at a path ---- */
+
+static sbx_stat look_at(fixture *f, const char *path, int expected) {
+  sbx_stats stats = {NULL, 0};
+  sbx_err err = {0};
+  sbx_stat stat = {0};
+  assert_int_equal(sbx_local_fs_stat(&f->root, sbx_slice_str(path), &stats, &err), expected);
+  if (expected == SBX_OK) {
+    assert_int_equal(stats.count, 1);
+    stat = stats.items[0];
+  }
+  sbx_stats_free(&stats);
+  return stat;
+}
+
+static int remove_path(fixture *f, const char *path, bool recursive) {
+  atomic_bool stop = false;
+  sbx_err err;
+  return sbx_local_fs_remove_path(&f->root, sbx_slice_str(path), recursive, &stop, &err);
+}
+
+static int move_path(fixture *f, const char *from, const char *to) {
+  sbx_err err;
+  return sbx_local_fs_move(&f->root, sbx_slice_str(from), sbx_slice_str(to), &err);
+}
+
+static int make_path(fixture *f, const char *path) {
+  sbx_err err;
+  return sbx_local_fs_make_dir(&f->root, sbx_slice_str(path), &err);
+}
+
+static void test_a_path_is_looked_at(void **state) {
+  fixture *f = *state;
+  assert_int_equal(write_file(f, "d/f", "12345"), SBX_OK);
+  assert_int_equal(symlinkat("d/f", f->root.fd, "in"), 0);
+  assert_int_equal(symlinkat("nowhere", f->root.fd, "lost"), 0);
+  assert_int_equal(symlinkat(f->outside, f->root.fd, "out"), 0);
+  assert_int_equal(look_at(f, "d/f", SBX_OK).size, 5);
+  assert_int_equal(look_at(f, "in", SBX_OK).kind, SBX_KIND_FILE);
+  assert_int_equal(look_at(f, ".", SBX_OK).kind, SBX_KIND_DIRECTORY);
+  assert_int_equal(look_at(f, "lost", SBX_OK).kind, SBX_KIND_LINK);
+  assert_int_equal(look_at(f, "out", SBX_OK).kind, SBX_KIND_LINK);
+  look_at(f, "absent", SBX_ENOTFOUND);
+  look_at(f, "d/f/x", SBX_EINVAL);
+  look_at(f, "out/secret", SBX_EPATH);
+  look_at(f, "../ws-other/secret", SBX_EPATH);
+}
+
+static void test_a_directory_is_listed(void **state) {
+  fixture *f = *state;
+  sbx_stats stats = {NULL, 0};
+  sbx_err err;
+  assert_int_equal(write_file(f, "d/f", "12345"), SBX_OK);
+  assert_int_equal(make_path(f, "d/e/g"), SBX_OK);
+  assert_int_equal(sbx_local_fs_list_dir(&f->root, sbx_slice_str("d"), 2, &stats, &err), SBX_OK);
+  assert_int_equal(stats.count, 2);
+  sbx_stats_free(&stats);
+  assert_int_equal(sbx_local_fs_list_dir(&f->root, sbx_slice_str("d"), 1, &stats, &err),
+                   SBX_ETOOBIG);
+  sbx_stats_free(&stats);
+  assert_int_equal(sbx_local_fs_list_dir(&f->root, sbx_slice_str("d/f"), 1, &stats, &err),
+                   SBX_EINVAL);
+  assert_int_equal(sbx_local_fs_list_dir(&f->root, sbx_slice_str("x"), 1, &stats, &err),
+                   SBX_ENOTFOUND);
+}
+
+static void test_a_path_is_removed(void **state) {
+  fixture *f = *state;
+  atomic_bool stop = true;
+  sbx_err err;
+  assert_int_equal(write_file(f, "d/e/f", "1"), SBX_OK);
+  assert_int_equal(symlinkat(f->outside, f->root.fd, "d/out"), 0);
+  assert_int_equal(symlinkat(f->outside, f->root.fd, "out"), 0);
+  assert_int_equal(remove_path(f, "d", false), SBX_EINVAL);
+  assert_int_equal(remove_path(f, ".", true), SBX_EINVAL);
+  assert_int_equal(remove_path(f, "out/secret", false), SBX_EPATH);
+  assert_int_equal(sbx_local_fs_remove_path(&f->root, sbx_slice_str("d"), true, &stop, &err),
+                   SBX_ECANCELED);
+  assert_int_equal(remove_path(f, "d", true), SBX_OK);
+  assert_int_equal(remove_path(f, "d", true), SBX_ENOTFOUND);
+  assert_int_equal(remove_path(f, "out", true), SBX_OK);
+  assert_int_equal(faccessat(f->base_fd, "ws-other/secret", F_OK, 0), 0);
+}
+
+static void test_a_path_is_moved(void **state) {
+  fixture *f = *state;
+  assert_int_equal(write_file(f, "d/f", "1"), SBX_OK);
+  assert_int_equal(write_file(f, "g", "2"), SBX_OK);
+  assert_int_equal(symlinkat(f->outside, f->root.fd, "out"), 0);
+  assert_int_equal(move_path(f, "d/f", "a/b/f"), SBX_OK);
+  assert_int_equal(move_path(f, "g", "a/b/f"), SBX_OK);
+  assert_int_equal(move_path(f, "a", "a/b/c/d"), SBX_EINVAL);
+  look_at(f, "a/b/c", SBX_ENOTFOUND);
+  assert_int_equal(move_path(f, "a/b/f", "d"), SBX_EINVAL);
+  assert_int_equal(move_path(f, "a/b/f", "out"), SBX_OK);
+  assert_int_equal(look_at(f, "out", SBX_OK).kind, SBX_KIND_FILE);
+  assert_int_equal(symlinkat(f->outside, f->root.fd, "way"), 0);
+  assert_int_equal(move_path(f, "way/secret", "x"), SBX_EPATH);
+  assert_int_equal(move_path(f, "out", "way/x"), SBX_EPATH);
+  assert_int_equal(move_path(f, "absent", "n/x"), SBX_ENOTFOUND);
+  look_at(f, "n", SBX_ENOTFOUND);
+  assert_int_equal(make_path(f, "out/x"), SBX_EINVAL);
+  assert_int_equal(make_path(f, "way/x"), SBX_EPATH);
+  assert_int_equal(faccessat(f->base_fd, "ws-other/x", F_OK, 0), -1);
+}
+
 #define TEST(name) cmocka_unit_test_setup_teardown(name, setup, teardown)
 
 static int run_all(const char *name) {
   const struct CMUnitTest tests[] = {
+      TEST(test_a_path_is_looked_at),
+      TEST(test_a_directory_is_listed),
+      TEST(test_a_path_is_removed),
+      TEST(test_a_path_is_moved),
       TEST(test_writes_and_reads_back),
       TEST(test_refuses_paths_that_leave),
       TEST(test_refuses_names_that_are_no_file),

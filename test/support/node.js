@@ -10,7 +10,7 @@ import { HANG_MS } from "./wait.js";
 /** The package's folder. */
 export const ROOT = path.resolve(import.meta.dirname, "../..");
 
-const NOBODY = 65534;
+export const NOBODY = 65534;
 
 /** What a process needs that loads an addon built with sanitizers; empty otherwise. */
 export const SANITIZER_ENV = Object.fromEntries(

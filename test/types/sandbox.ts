@@ -60,6 +60,14 @@ export async function usePort(signal: AbortSignal) {
   await sandbox.writeFile("f", new Uint8Array(3));
   await sandbox.writeFile("f", "AAAA", "base64", { signal });
   await sandbox.writeFile("f", new Uint8Array(3), undefined, { signal });
+  const info: { type: "file" | "directory" | "link" | "other"; size: number; mtimeMs: number | null } | null = await sandbox.stat("a");
+  const names: string[] = (await sandbox.listDirectory("d", { maxEntries: 10 })).map(({ name }) => name);
+  const existed: boolean = await sandbox.deleteFile("d", { recursive: true });
+  // @ts-expect-error it is a boolean
+  await sandbox.deleteFile("d", { recursive: "yes" });
+  await sandbox.moveFile("a", "b", { signal: AbortSignal.timeout(1000) });
+  await sandbox.mkdir("c");
+  console.log(info, names, existed);
   for (const { path, size } of await sandbox.listFiles({ maxEntries: 10 }))
     void [path.length, size.toFixed()];
   const id: string | null = sandbox.sandboxId;

@@ -96,11 +96,13 @@ int sbx_local_fs_stat(const sbx_local_root *root, sbx_slice path, sbx_stats *out
   if (rc != SBX_OK)
     return rc;
   int fd = sbx__local_open(root, at.text, O_PATH, SBX__LOCAL_FOLLOW);
-  int error = fd < 0 || fstat(fd, &st) != 0 ? errno : 0;
+  bool found = fd >= 0 && fstat(fd, &st) == 0;
+  int error = errno;
   if (fd >= 0)
     close(fd);
-  bool astray = error == ENOENT || error == ELOOP || error == EXDEV;
-  if (error != 0 && !(astray && is_link(root, at.text, &st)))
+  if (!found && (error == ENOENT || error == ELOOP || error == EXDEV))
+    found = is_link(root, at.text, &st);
+  if (!found)
     return sbx__local_fail_beneath(root, verb_of(SBX_PATH_STAT), at.text, error, err);
   sbx_stat stat = describe(&st);
   return sbx_stats_add(out, &stat, sbx_slice_of(NULL, 0), err);
@@ -157,6 +159,7 @@ static int remove_tree(const sbx_local_root *root, const place *at, atomic_bool 
     return errno;
   snprintf(path, sizeof path, "%s/%s", root->path, at->path.text);
   sbx_local_root_init(&tree, fd, path);
+  tree.walk = root->walk;
   sbx__remover_init(&remover, &tree, at->dir, at->name);
   remover.pause = is_stopped;
   remover.arg = stop;

@@ -1,9 +1,9 @@
 /* at.c - what is at a path, and changes of names, by one line of at.sh.
  *
  * Invariant: a list that is not whole is an error; what cannot be done twice is sent once. */
-#include "core/alloc.h"
 #include "core/enc.h"
 #include "core/err.h"
+#include "providers/remote/runner/stats.h"
 #include "providers/remote/runner/wire.h"
 
 #include <stdio.h>
@@ -30,131 +30,22 @@ static const char *provider_of(const at_op *at) {
 
 /* ---- what is there --------------------------------------------------------------------------- */
 
-static sbx_slice next_word(sbx_slice *rest) {
-  size_t end = sbx_slice_find(*rest, ' ');
-  sbx_slice word = sbx_slice_of(rest->ptr, end);
-  *rest = sbx_slice_skip(*rest, end + 1);
-  return word;
-}
-
-static bool read_number(sbx_slice word, unsigned base, uint64_t *out) {
-  uint64_t value = 0;
-  for (size_t i = 0; i < word.len; i++) {
-    char c = word.ptr[i];
-    unsigned digit = c >= 'a' && c <= 'f' ? (unsigned)(c - 'a') + 10 : (unsigned)(c - '0');
-    if (!sbx_is_digit(c) && !(c >= 'a' && c <= 'f'))
-      return false;
-    if (digit >= base || value > (UINT64_MAX - digit) / base)
-      return false;
-    value = value * base + digit;
-  }
-  *out = value;
-  return word.len > 0;
-}
-
-/* Seconds, perhaps with a sign and a fraction. */
-static bool read_time(sbx_slice word, int64_t *out) {
-  enum { MAX_SECONDS = 1 << 30 };
-  bool negative = word.len > 0 && word.ptr[0] == '-';
-  uint64_t seconds, ms = 0;
-  if (negative)
-    word = sbx_slice_skip(word, 1);
-  if (negative && word.len == 0) {
-    *out = SBX_TIME_UNKNOWN;
-    return true;
-  }
-  size_t dot = sbx_slice_find(word, '.');
-  if (!read_number(sbx_slice_of(word.ptr, dot), 10, &seconds) ||
-      seconds > (uint64_t)MAX_SECONDS * 1000)
-    return false;
-  word = sbx_slice_skip(word, dot + 1);
-  if (word.len > 0 && !read_number(sbx_slice_of(word.ptr, word.len < 3 ? word.len : 3), 10, &ms))
-    return false;
-  for (size_t i = word.len; i > 0 && i < 3; i++)
-    ms *= 10;
-  int64_t all = (int64_t)(seconds * 1000 + ms);
-  *out = negative ? -all : all;
-  return true;
-}
-
-static sbx_file_kind kind_of_letter(char letter) {
-  switch (letter) {
-  case 'f':
-    return SBX_KIND_FILE;
-  case 'd':
-    return SBX_KIND_DIRECTORY;
-  case 'l':
-    return SBX_KIND_LINK;
-  default:
-    return SBX_KIND_OTHER;
-  }
-}
-
-/* As Linux has it; at.sh asks no other system this way. */
-static sbx_file_kind kind_of_mode(uint64_t mode) {
-  switch (mode & 0170000) {
-  case 0100000:
-    return SBX_KIND_FILE;
-  case 0040000:
-    return SBX_KIND_DIRECTORY;
-  case 0120000:
-    return SBX_KIND_LINK;
-  default:
-    return SBX_KIND_OTHER;
-  }
-}
-
-/* `rest`: kind, size, time, mode, and the name, which stays. */
-static bool read_stat(sbx_slice *rest, sbx_stat *stat) {
-  sbx_slice kind = next_word(rest), size = next_word(rest), time = next_word(rest);
-  sbx_slice mode = next_word(rest);
-  uint64_t bits;
-  bool raw = kind.len > 1 && kind.ptr[0] == '=';
-  *stat = (sbx_stat){.mode = -1};
-  if (!read_number(size, 10, &stat->size) || !read_time(time, &stat->modified_ms))
-    return false;
-  if (raw && read_number(sbx_slice_skip(kind, 1), 16, &bits)) {
-    stat->kind = kind_of_mode(bits);
-    stat->mode = (int)(bits & 07777);
-  } else if (kind.len == 1) {
-    stat->kind = kind_of_letter(kind.ptr[0]);
-    if (!sbx_slice_eq_str(mode, "-")) {
-      if (!read_number(mode, 8, &bits))
-        return false;
-      stat->mode = (int)(bits & 07777);
-    }
-  } else {
-    return false;
-  }
-  if (stat->kind != SBX_KIND_FILE)
-    stat->size = 0;
-  return true;
-}
-
 static int too_many(const at_op *at, sbx_err *err) {
   return sbx_err_set(err, SBX_ETOOBIG, "the directory has more than %zu entries" SBX__LIST_ADVICE,
                      at->max_entries);
 }
 
-static int add_all(at_op *at, sbx_slice rest, sbx_err *err) {
+static int add_all(at_op *at, sbx_slice text, sbx_err *err) {
   bool is_list = at->verb == SBX_PATH_LIST;
-  int rc = SBX_OK;
-  while (rc == SBX_OK && rest.len > 0) {
-    sbx_stat stat;
-    size_t end = sbx_slice_find(rest, '\0');
-    sbx_slice item = sbx_slice_of(rest.ptr, end);
-    if (is_list && (end == rest.len || at->out->count == at->max_entries))
-      return too_many(at, err); /* it was cut off at the most bytes, or is one more */
-    if (end == rest.len || !read_stat(&item, &stat) || (is_list && item.len == 0))
-      return sbx_err_set(err, SBX_EPROTO, "%s: %s: unexpected output of find or stat",
-                         provider_of(at), sbx_path_verb_text(at->verb));
-    rc = sbx_stats_add(at->out, &stat, is_list ? item : sbx_slice_of(NULL, 0), err);
-    rest = sbx_slice_skip(rest, end + 1);
-  }
-  if (rc == SBX_OK && at->verb == SBX_PATH_STAT && at->out->count != 1)
-    rc = sbx_err_set(err, SBX_EPROTO, "%s: look at: what is there could not be told",
-                     provider_of(at));
-  return rc;
+  int rc = sbx_runner_stats_read(at->out, text, is_list ? at->max_entries : 1);
+  if (rc == SBX_OK && (is_list || at->out->count == 1))
+    return SBX_OK;
+  if (rc == SBX_ETOOBIG && is_list)
+    return too_many(at, err);
+  if (rc == SBX_ENOMEM)
+    return sbx_err_set(err, rc, NULL);
+  return sbx_err_set(err, SBX_EPROTO, "%s: cannot %s: unexpected output of find or stat",
+                     provider_of(at), sbx_path_verb_text(at->verb));
 }
 
 /* ---- the line -------------------------------------------------------------------------------- */

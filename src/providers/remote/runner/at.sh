@@ -86,7 +86,7 @@ stat)
   ;;
 list)
   if [ -d "$_cs_v" ]; then
-    [ -r "$_cs_v" ] && [ -x "$_cs_v" ] || answer 3
+    if [ ! -r "$_cs_v" ] || [ ! -x "$_cs_v" ]; then answer 3; fi
     show "$3" list
   fi
   ! there "$_cs_v" || answer 1
