@@ -37,6 +37,8 @@ sbx_op *sbx__ac_probe(sbx_session *session, sbx_liveness *out, sbx_op_done done,
 sbx_op *sbx__ac_exec(sbx_session *session, const sbx_exec_spec *spec, sbx_output *out,
                      sbx_exec_status *status, sbx_op_done done, void *arg);
 sbx_op *sbx__ac_kill(sbx_session *session, sbx_op *exec, sbx_op_done done, void *arg);
+sbx_op *sbx__ac_at_path(sbx_session *session, const sbx_path_request *request, sbx_stats *out,
+                        sbx_op_done done, void *arg);
 sbx_op *sbx__ac_list(sbx_session *session, size_t max_entries, sbx_listing *out, sbx_op_done done,
                      void *arg);
 /* Files by commands of ours; the path is absolute, or begins with "~". */

@@ -111,6 +111,11 @@ sbx_op *sbx__ac_kill(sbx_session *session, sbx_op *exec, sbx_op_done done, void 
   return sbx_runner_kill(runner_of(session), session, exec, done, arg);
 }
 
+sbx_op *sbx__ac_at_path(sbx_session *session, const sbx_path_request *request, sbx_stats *out,
+                        sbx_op_done done, void *arg) {
+  return sbx_runner_at_path(runner_of(session), session, request, sbx__ac_absolute, out, done, arg);
+}
+
 sbx_op *sbx__ac_list(sbx_session *session, size_t max_entries, sbx_listing *out, sbx_op_done done,
                      void *arg) {
   return sbx_runner_list(runner_of(session), session, sbx_slice_str(session->dir), max_entries, out,

@@ -37,8 +37,9 @@ static int too_many(const at_op *at, sbx_err *err) {
 
 static int add_all(at_op *at, sbx_slice text, sbx_err *err) {
   bool is_list = at->verb == SBX_PATH_LIST;
-  int rc = sbx_runner_stats_read(at->out, text, is_list ? at->max_entries : 1);
-  if (rc == SBX_OK && (is_list || at->out->count == 1))
+  size_t expected = at->verb == SBX_PATH_STAT ? 1 : 0;
+  int rc = sbx_runner_stats_read(at->out, text, is_list ? at->max_entries : expected);
+  if (rc == SBX_OK && (is_list || at->out->count == expected))
     return SBX_OK;
   if (rc == SBX_ETOOBIG && is_list)
     return too_many(at, err);
