@@ -875,6 +875,33 @@ static int start_once(void *arg) {
   return rc;
 }
 
+static size_t fail_at;
+static bool failed;
+
+/* What comes of it may be an answer or a connection that is broken off. */
+static void client_without_memory(fixture *f) {
+  sbx_alloc_fail_at(fail_at, false);
+  client_get(f);
+  failed = sbx_alloc_failed();
+  sbx_alloc_fail_at(0, false);
+}
+
+/* Each allocation of a request fails once; the next request is served. */
+static void test_no_memory_on_the_way(void **state) {
+  fixture *f = *state;
+  f->kind = ANSWER;
+  begin(f, local, NULL);
+  failed = true;
+  for (fail_at = 1; failed; fail_at++) {
+    play(f, client_without_memory);
+    settle(f);
+    play(f, client_get);
+    assert_non_null(strstr(f->text, "\r\n\r\nhello"));
+    settle(f);
+  }
+  assert_true(fail_at > 5);
+}
+
 static void test_no_memory(void **state) {
   assert_true(each_allocation_fails(start_once, *state) > 0);
 }
@@ -904,6 +931,7 @@ int main(void) {
       T(test_chaos),
       T(test_stop_ends_all),
       T(test_bad_listener),
+      T(test_no_memory_on_the_way),
       T(test_no_memory),
   };
   return cmocka_run_group_tests(tests, NULL, NULL);
