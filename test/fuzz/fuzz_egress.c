@@ -89,9 +89,13 @@ static void check_head(sbx_slice in) {
     sbx__egress_target_write(&text, &request.target);
     sbx_buf_append_slice(&text, sbx_slice_skip(out, blank + 1));
     sbx__egress_request_init(&again);
-    MUST(sbx__egress_request_parse(&again, sbx_buf_slice(&text), &fault) == SBX_OK);
-    MUST(again.body.state == request.body.state && again.body.left == request.body.left);
-    MUST(sbx_slice_eq(sbx_buf_slice(&again.forward), out));
+    rc = sbx__egress_request_parse(&again, sbx_buf_slice(&text), &fault);
+    /* The two fields of the proxy's own may be the ones too many. */
+    MUST(rc == SBX_OK || fault.status == 431);
+    if (rc == SBX_OK) {
+      MUST(again.body.state == request.body.state && again.body.left == request.body.left);
+      MUST(sbx_slice_eq(sbx_buf_slice(&again.forward), out));
+    }
     sbx__egress_request_deinit(&again);
     sbx_buf_deinit(&text);
   }
