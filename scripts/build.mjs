@@ -88,6 +88,12 @@ function lacks() {
 const lacking = lacks();
 if (lacking.length > 0) fail(`the native part cannot be built here. It lacks:\n${lacking.map((lack) => `  ${lack}\n`).join("")}${HINT}`);
 
+// The published package has what is built as an archive.
+if (!existsSync(path.join(root, "src"))) {
+  const { status, error, stderr } = spawnSync("tar", ["-xzf", "source.tgz"], { cwd: root, encoding: "utf8" });
+  if (status !== 0) fail(`source.tgz could not be unpacked: ${error?.message ?? stderr.trim()}`);
+}
+
 const nodeGyp =
   findNodeGyp() ?? fail("node-gyp was not found; it comes with npm, and with `npm install --global node-gyp`.");
 

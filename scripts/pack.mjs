@@ -37,11 +37,18 @@ for (const target of TARGETS) {
 }
 
 await bundle(manifest, path.join(stage, "lib"));
-// The examples import each other and the emulators of the repository.
-const left = manifest.files.filter((/** @type {string} */ name) => name !== "lib" && name !== "examples");
+// The examples import each other and the emulators of the repository. What only a build by hand reads is one archive,
+// which build.mjs unpacks: it would be half of what an installation writes, and few need it.
+const source = path.join(root, "build/package-source");
+const inSource = ["src", "binding.gyp", "scripts/embed.sh", "scripts/sources.mjs"];
+const left = manifest.files.filter((/** @type {string} */ name) => !["lib", "examples", ...inSource].includes(name));
 for (const name of left) cpSync(path.join(root, name), path.join(stage, name), { recursive: true });
-// The headers of the one package that a build from source needs: so there are no dependencies to install.
-for (const name of ["napi.h", "napi-inl.h", "napi-inl.deprecated.h"]) cpSync(path.join(napiHeaders(), name), path.join(stage, "third_party/node-addon-api", name));
+rmSync(source, { recursive: true, force: true });
+for (const name of inSource) cpSync(path.join(root, name), path.join(source, name), { recursive: true });
+// The headers of the one package that it needs: so there are no dependencies to install.
+for (const name of ["napi.h", "napi-inl.h", "napi-inl.deprecated.h"]) cpSync(path.join(napiHeaders(), name), path.join(source, "third_party/node-addon-api", name));
+const tar = spawnSync("tar", ["-czf", path.join(stage, "source.tgz"), "--sort=name", "--mtime=@0", "--owner=0", "--group=0", "--numeric-owner", "-C", source, "."], { encoding: "utf8", env: { ...process.env, GZIP: "" } });
+if (tar.status !== 0) fail(`tar: ${tar.stderr}`);
 
 /** The licenses of what is inside, from where it came; THIRD_PARTY.md lists it. */
 const made = path.join(root, "build/prebuild");
@@ -56,8 +63,7 @@ const licenses = {
 for (const [name, file] of Object.entries(licenses)) cpSync(file, path.join(stage, "third_party/licenses", name));
 
 const { private: _here, dependencies: _inside, devDependencies: _tools, scripts: _scripts, ...published } = manifest;
-// gyp is for who asks for it: without this npm would run it for a package that has a binding.gyp.
-Object.assign(published, { gypfile: false, files: ["lib", "prebuilds", "third_party", ...left], scripts: { build: manifest.scripts.build } });
+Object.assign(published, { files: ["lib", "prebuilds", "source.tgz", "third_party", ...left], scripts: { build: manifest.scripts.build } });
 writeFileSync(path.join(stage, "package.json"), `${JSON.stringify(published, null, 2)}\n`);
 
 const folder = path.resolve(process.argv[2] ?? path.join(root, "build"));

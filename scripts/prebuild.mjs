@@ -181,7 +181,7 @@ async function compile(target, { zig, others }, objects, folder) {
   const { version } = createRequire(import.meta.url)("../package.json");
   const linux = target.startsWith("linux-");
   for (const made of [objects, folder]) {
-    rmSync(made, { recursive: true, force: true });
+    rmSync(made, { recursive: true, force: true, maxRetries: 5 });
     mkdirSync(made, { recursive: true });
   }
   run("sh", ["scripts/embed.sh", "-o", path.join(objects, "runner_programs.h"), "src/providers/remote/runner"], { cwd: root });
