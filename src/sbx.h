@@ -154,6 +154,14 @@ uint32_t sbx_sandbox_capabilities(const sbx_sandbox *sb);
  * a start. Borrowed until the next call into the library. */
 const char *sbx_sandbox_id(const sbx_sandbox *sb);
 
+#define SBX_ISOLATION_MAX 16384
+
+/* What isolates the running sandbox from this machine: writes one JSON object with a member for each
+ * layer, an object with "state" ("enforced", "partial", "unavailable" or "off") and perhaps "errno"
+ * and "hint", and returns its length. 0 before a start, where it is not this library that isolates,
+ * and for less room than SBX_ISOLATION_MAX. */
+size_t sbx_sandbox_isolation(const sbx_sandbox *sb, char *out, size_t room);
+
 /* `err` is NULL on success. */
 typedef void (*sbx_done_cb)(void *arg, const sbx_err *err);
 
@@ -266,6 +274,8 @@ typedef struct sbx_exec_result {
   bool background_running; /* processes that outlived the command were seen to live on */
   bool output_lost;        /* some output did not come; how much is not known */
   bool oom_killed;         /* the system has ended it for want of memory, where that is known */
+  uint64_t cpu_us;         /* processor time of it and what it has waited for; 0: not known */
+  uint64_t peak_bytes;     /* memory of the largest of its processes; 0: not known */
   uint64_t duration_ms;
   sbx_kept output; /* both streams in the order of arrival */
   sbx_kept out;    /* stdout; empty with merge_streams */

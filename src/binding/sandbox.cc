@@ -50,6 +50,7 @@ Napi::Function Sandbox::Define(Napi::Env env) {
                          InstanceMethod<&Sandbox::Cancel>("cancel"),
                          InstanceAccessor<&Sandbox::Id>("id"),
                          InstanceAccessor<&Sandbox::Capabilities>("capabilities"),
+                         InstanceAccessor<&Sandbox::Isolation>("isolation"),
                      });
 }
 
@@ -327,6 +328,13 @@ Napi::Value Sandbox::Id(const Napi::CallbackInfo &info) {
 Napi::Value Sandbox::Capabilities(const Napi::CallbackInfo &info) {
   return Napi::Number::New(info.Env(),
                            sandbox_ != nullptr ? sbx_sandbox_capabilities(sandbox_) : 0);
+}
+
+/* Text of JSON; empty where there is none. */
+Napi::Value Sandbox::Isolation(const Napi::CallbackInfo &info) {
+  char text[SBX_ISOLATION_MAX];
+  size_t len = sandbox_ != nullptr ? sbx_sandbox_isolation(sandbox_, text, sizeof text) : 0;
+  return Napi::String::New(info.Env(), text, len);
 }
 
 } // namespace sbx

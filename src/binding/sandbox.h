@@ -44,6 +44,7 @@ private:
   void Cancel(const Napi::CallbackInfo &info);
   Napi::Value Id(const Napi::CallbackInfo &info);
   Napi::Value Capabilities(const Napi::CallbackInfo &info);
+  Napi::Value Isolation(const Napi::CallbackInfo &info);
 
   /* Call the object's own members `onProgress` and `onLife`, where it has them. */
   static void OnProgress(void *arg, sbx_slice json);

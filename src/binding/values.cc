@@ -382,6 +382,10 @@ napi_value MakeExecResult(napi_env env, const sbx_exec_result &result) {
     maker.SetBool("outputLost", true);
   if (result.oom_killed)
     maker.SetBool("oomKilled", true);
+  if (result.peak_bytes > 0) {
+    maker.SetNumber("cpuMicroseconds", static_cast<double>(result.cpu_us));
+    maker.SetNumber("peakBytes", static_cast<double>(result.peak_bytes));
+  }
   SetKept(maker, env, "output", result.output);
   SetKept(maker, env, "stdout", result.out);
   SetKept(maker, env, "stderr", result.err);

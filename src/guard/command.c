@@ -4,6 +4,8 @@
  * and a session of its own. */
 #include "guard/command.h"
 
+#include "guard/confine.h"
+
 #include <errno.h>
 #include <fcntl.h>
 #include <signal.h>
@@ -32,11 +34,12 @@ bool sbx__guard_load_spec(sbx__guard_command *cmd) {
     return false;
   sbx_guard_spec head;
   memcpy(&head, base, sizeof head);
-  size_t count = (size_t)head.argc + head.envc + head.extra;
-  if (head.magic != SBX_GUARD_MAGIC || head.argc == 0 || head.extra > 1 || count > size)
+  size_t named = (size_t)head.argc + head.envc, count = named + head.extra + head.cwd;
+  if (head.magic != SBX_GUARD_MAGIC || head.argc == 0 || head.extra > 1 || head.cwd > 1 ||
+      count > size)
     return false;
-  /* Each of the three ends with a NULL. */
-  char **list = calloc(count + 3, sizeof *list);
+  /* Each of the two lists ends with a NULL. */
+  char **list = calloc(count + 2, sizeof *list);
   if (list == NULL)
     return false;
   cmd->argv = list;
@@ -46,10 +49,14 @@ bool sbx__guard_load_spec(sbx__guard_command *cmd) {
     const char *end = memchr(base + at, '\0', size - at);
     if (end == NULL)
       return false;
-    list[i < head.argc ? i : i < (size_t)head.argc + head.envc ? i + 1 : i + 2] = base + at;
+    if (i >= named + head.extra)
+      cmd->cwd = base + at;
+    else if (i >= named)
+      cmd->file = base + at;
+    else
+      list[i < head.argc ? i : i + 1] = base + at;
     at = (size_t)(end - base) + 1;
   }
-  cmd->file = list[(size_t)head.argc + head.envc + 2];
   return list[0] != NULL;
 }
 
@@ -124,6 +131,8 @@ static _Noreturn void run_command(const sbx__guard_command *cmd, pid_t guard_pid
     failure.error = errno;
   } else if (!place_fds(cmd)) {
     failure.error = errno;
+  } else if (cmd->confine != NULL && (failure.error = sbx__confine_enter(cmd->confine)) != 0) {
+    failure.step = SBX_GUARD_STEP_CONFINE;
   } else {
     failure.error = exec_command(cmd);
   }

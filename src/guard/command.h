@@ -11,7 +11,9 @@ typedef struct sbx__guard_command {
   char **argv;
   char **env;
   const char *file;         /* in the working directory, removed after the command; or NULL */
+  const char *cwd;          /* its path, where it does not come as a descriptor; or NULL */
   int fd[SBX_GUARD_FD_MAX]; /* -1 where there is none */
+  const struct sbx__confine *confine; /* the walls of an isolated sandbox; or NULL */
 } sbx__guard_command;
 
 /* Why a command could not be started. */

@@ -14,9 +14,22 @@
 #include <fcntl.h>
 #include <signal.h>
 #include <string.h>
+#include <sys/resource.h>
 #include <sys/socket.h>
+#include <sys/time.h>
 #include <sys/wait.h>
 #include <unistd.h>
+
+#ifdef __linux__
+#include <sys/syscall.h>
+#endif
+
+/* What may be entered need not be readable. */
+#ifdef O_PATH
+#define LOOK_ONLY O_PATH
+#else
+#define LOOK_ONLY O_RDONLY
+#endif
 
 enum {
   REPORT_MS = 2000,       /* after this an end is reported although processes may live */
@@ -40,7 +53,8 @@ typedef struct guard {
   bool killing;
   bool signalled;
   int code;
-  int killed; /* processes left behind by the leader that ended through our SIGKILL */
+  struct rusage usage; /* of the leader */
+  int killed;          /* processes left behind by the leader that ended through our SIGKILL */
 } guard;
 
 /* ---- what has ended ------------------------------------------------------------------------- */
@@ -51,11 +65,21 @@ static void note_end(guard *g, bool signalled, int code) {
   g->code = code;
 }
 
+/* waitid(), which tells the usage only to who asks the kernel itself. */
+static int wait_for(idtype_t type, pid_t pid, siginfo_t *info, int options, struct rusage *usage) {
+#ifdef __linux__
+  return (int)syscall(SYS_waitid, type, pid, info, options, usage);
+#else
+  (void)usage;
+  return waitid(type, (id_t)pid, info, options);
+#endif
+}
+
 /* Whether the leader has ended, while others that have ended are not collected yet. */
 static void look_at_leader(guard *g) {
   siginfo_t info;
   info.si_pid = 0;
-  if (g->ended || waitid(P_PID, (id_t)g->leader, &info, WEXITED | WNOHANG | WNOWAIT) != 0 ||
+  if (g->ended || wait_for(P_PID, g->leader, &info, WEXITED | WNOHANG | WNOWAIT, &g->usage) != 0 ||
       info.si_pid == 0)
     return;
   note_end(g, info.si_code != CLD_EXITED, info.si_status);
@@ -74,11 +98,14 @@ static void note_collected(guard *g, pid_t pid, int status) {
 static bool collect(guard *g) {
   for (;;) {
     int status = 0;
-    pid_t pid = waitpid(-1, &status, WNOHANG);
+    struct rusage usage;
+    pid_t pid = wait4(-1, &status, WNOHANG, &usage);
     if (pid == 0)
       return false;
     if (pid < 0)
       break;
+    if (pid == g->leader && !g->ended)
+      g->usage = usage;
     note_collected(g, pid, status);
   }
   /* Where orphans do not become ours, the group is all that can be seen. */
@@ -92,11 +119,30 @@ static void signal_group(const guard *g, int number) {
     kill(-g->leader, number);
 }
 
+static uint64_t microseconds(const struct timeval *t) {
+  return (uint64_t)t->tv_sec * 1000000 + (uint64_t)t->tv_usec;
+}
+
+static void send_exit(const guard *g, bool gone) {
+  const struct rusage *u = &g->usage;
+  uint64_t peak = u->ru_maxrss > 0 ? (uint64_t)u->ru_maxrss : 0;
+#ifndef __APPLE__
+  peak *= 1024;
+#endif
+  sbx_guard_frame frame = {SBX_GUARD_EXITED,
+                           g->code,
+                           g->signalled,
+                           !gone,
+                           microseconds(&u->ru_utime) + microseconds(&u->ru_stime),
+                           peak};
+  sbx__guard_send_frame(g->control, &frame);
+}
+
 static void report(guard *g, bool gone) {
   if (g->ended)
     sbx__guard_remove_file(g->cmd);
   if (g->ended && !g->reported)
-    sbx__guard_send(g->control, SBX_GUARD_EXITED, g->code, g->signalled, !gone);
+    send_exit(g, gone);
   else if (gone)
     sbx__guard_send(g->control, SBX_GUARD_GONE, g->killed, 0, false);
   g->reported = g->reported || g->ended;
@@ -226,6 +272,11 @@ int sbx__guard_main(sbx__guard_command *cmd, int lifeline) {
     return 0;
   }
   sbx__guard_close(&cmd->fd[SBX_GUARD_FD_SPEC]);
+  if (cmd->cwd != NULL &&
+      (cmd->fd[SBX_GUARD_FD_CWD] = open(cmd->cwd, LOOK_ONLY | O_DIRECTORY | O_CLOEXEC)) < 0) {
+    sbx__guard_send(g.control, SBX_GUARD_FAILED, errno, SBX_GUARD_STEP_CWD, false);
+    return 0;
+  }
   if (is_called_off(g.control)) {
     sbx__guard_remove_file(cmd);
     sbx__guard_send(g.control, SBX_GUARD_FAILED, ECANCELED, SBX_GUARD_STEP_REQUEST, false);

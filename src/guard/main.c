@@ -3,14 +3,18 @@
  * It has two roles. The *helper*, one per sandbox, waits for requests and forks a guard for each:
  * forking this small process is cheap, forking a large host would not be. A *guard* starts one
  * command in a session of its own, reports how it ended, and ends what it left behind. It is a
- * child subreaper, so that processes which leave the session still become its children.
+ * child subreaper, so that processes which leave the session still become its children. An isolated
+ * sandbox has a monitor and a first process in place of the helper: see monitor.h.
  *
  * Invariant: no process of a command outlives both its guard and the helper, and neither of them
  * outlives the host: the end of their socket, however it comes, makes them end everything. A
  * directory is removed only when the process that started the helper is no more. */
 #include "core/os.h"
+#include "guard/directory.h"
 #include "guard/guard.h"
-#include "guard/open.h"
+#include "guard/isolation.h"
+#include "guard/monitor.h"
+#include "guard/request.h"
 #include "guard/system.h"
 #include "guard/tree.h"
 
@@ -25,7 +29,6 @@
 enum {
   KILL_BUDGET_MS = 2000,  /* for a process tree to end after SIGKILL */
   CLOSE_BUDGET_MS = 3000, /* for the guards to end after the host has gone */
-  HOST_BUDGET_MS = 2000,  /* for a host to end after its sockets have */
   POLL_MS = 10            /* between two looks for processes that SIGKILL has not ended yet */
 };
 
@@ -91,66 +94,7 @@ static int end_everything(helper *h) {
   }
 }
 
-/* ---- requests ------------------------------------------------------------------------------- */
-
-typedef enum request_kind {
-  REQUEST_COMMAND,
-  REQUEST_CLOSE,   /* the order to end */
-  REQUEST_END,     /* the host does not speak our language */
-  REQUEST_HUNG_UP, /* without a word */
-} request_kind;
-
-static request_kind receive_request(sbx__guard_command *cmd) {
-  sbx_guard_request request = {0, 0};
-  union {
-    struct cmsghdr align;
-    char space[CMSG_SPACE(sizeof(int) * SBX_GUARD_FD_MAX)];
-  } control;
-  struct iovec part = {&request, sizeof request};
-  struct msghdr msg = {.msg_iov = &part,
-                       .msg_iovlen = 1,
-                       .msg_control = control.space,
-                       .msg_controllen = sizeof control.space};
-  ssize_t n;
-  for (int i = 0; i < SBX_GUARD_FD_MAX; i++)
-    cmd->fd[i] = -1;
-  do
-    n = sbx_os_recvmsg(SBX_GUARD_SOCKET_FD, &msg, 0);
-  while (n < 0 && errno == EINTR);
-  /* A reset: the host ended before it had read everything. */
-  if (n == 0 || (n < 0 && errno == ECONNRESET))
-    return REQUEST_HUNG_UP;
-  if (n == 1 && ((const char *)&request)[0] == SBX_GUARD_ORDER_CLOSE)
-    return REQUEST_CLOSE;
-  const struct cmsghdr *head = n > 0 ? CMSG_FIRSTHDR(&msg) : NULL;
-  if (head == NULL || head->cmsg_level != SOL_SOCKET || head->cmsg_type != SCM_RIGHTS)
-    return REQUEST_END;
-  size_t count = (head->cmsg_len - CMSG_LEN(0)) / sizeof(int);
-  if (count > SBX_GUARD_FD_MAX)
-    return REQUEST_END;
-  memcpy(cmd->fd, CMSG_DATA(head), count * sizeof(int));
-  bool good = n == (ssize_t)sizeof request && request.magic == SBX_GUARD_MAGIC &&
-              request.fd_count == count && count > SBX_GUARD_FD_CWD &&
-              (msg.msg_flags & (MSG_TRUNC | MSG_CTRUNC)) == 0;
-  return good ? REQUEST_COMMAND : REQUEST_END;
-}
-
-/* Removes the sandbox's own directory, if there is one and the host is no more. The sockets of a
- * process end a little before it has another parent take its children. */
-static void remove_directory(const char *name, pid_t host) {
-  sbx_local_root root;
-  sbx__remover remover;
-  if (name == NULL)
-    return;
-  for (int64_t limit = sbx__guard_now_ms() + HOST_BUDGET_MS;
-       getppid() == host && sbx__guard_now_ms() < limit;)
-    sbx__guard_wait(NULL, 0, POLL_MS);
-  if (getppid() == host)
-    return;
-  sbx_local_root_init(&root, SBX_GUARD_ROOT_FD, NULL);
-  sbx__remover_init(&remover, &root, SBX_GUARD_PARENT_FD, name);
-  sbx__local_remove(&remover);
-}
+/* ---- the loop ------------------------------------------------------------------------------- */
 
 static void fork_guard(helper *h, sbx__guard_command *cmd) {
   pid_t pid = fork();
@@ -162,8 +106,7 @@ static void fork_guard(helper *h, sbx__guard_command *cmd) {
   if (pid < 0)
     sbx__guard_send(cmd->fd[SBX_GUARD_FD_CONTROL], SBX_GUARD_FAILED, errno, SBX_GUARD_STEP_FORK,
                     false);
-  for (int i = 0; i < SBX_GUARD_FD_MAX; i++)
-    sbx__guard_close(&cmd->fd[i]);
+  sbx__request_close(cmd);
 }
 
 /* `directory` is NULL when there is none to remove. */
@@ -172,25 +115,25 @@ static int helper_main(const char *directory) {
   static const int socket_fd = SBX_GUARD_SOCKET_FD;
   helper h = {.lifeline = {-1, -1}};
   pid_t host = getppid();
-  request_kind kind = REQUEST_COMMAND;
+  sbx__request_kind kind = SBX__REQUEST_COMMAND;
   if (pipe(h.lifeline) != 0)
     return 1;
   fcntl(h.lifeline[0], F_SETFD, FD_CLOEXEC);
   fcntl(h.lifeline[1], F_SETFD, FD_CLOEXEC);
   sbx__guard_send(socket_fd, SBX_GUARD_HELLO, 0, 0, false);
-  while (kind == REQUEST_COMMAND) {
+  while (kind == SBX__REQUEST_COMMAND) {
     bool more = tend(&h);
     if (sbx__guard_wait(&socket_fd, 1, more ? POLL_MS : -1) == 0)
       continue;
-    kind = receive_request(&cmd);
-    if (kind == REQUEST_COMMAND)
+    kind = sbx__request_receive(&cmd);
+    if (kind == SBX__REQUEST_COMMAND)
       fork_guard(&h, &cmd);
   }
   int left = end_everything(&h);
-  if (kind == REQUEST_CLOSE)
+  if (kind == SBX__REQUEST_CLOSE)
     sbx__guard_send(socket_fd, SBX_GUARD_GONE, left, 0, false);
-  if (kind == REQUEST_HUNG_UP)
-    remove_directory(directory, host);
+  if (kind == SBX__REQUEST_HUNG_UP)
+    sbx__guard_remove_directory(directory, host);
   return 0;
 }
 
@@ -200,21 +143,26 @@ static void on_child(int number) {
 
 int main(int argc, char **argv) {
   struct sigaction child = {.sa_handler = on_child};
-  const char *directory = argc > 1 ? argv[1] : NULL;
+  bool isolated = argc > 1 && strcmp(argv[1], SBX_GUARD_ISOLATED) == 0;
+  const char *directory = argc > 1 && !isolated ? argv[1] : NULL;
   sigset_t blocked;
-  sbx__guard_close_from(directory != NULL ? SBX_GUARD_PARENT_FD + 1 : SBX_GUARD_SOCKET_FD + 1);
+  sbx__guard_close_from(isolated            ? SBX_GUARD_SETUP_FD + 1
+                        : directory != NULL ? SBX_GUARD_PARENT_FD + 1
+                                            : SBX_GUARD_SOCKET_FD + 1);
   if (directory != NULL) {
     fcntl(SBX_GUARD_ROOT_FD, F_SETFD, FD_CLOEXEC);
     fcntl(SBX_GUARD_PARENT_FD, F_SETFD, FD_CLOEXEC);
   }
-  /* The host's directory may be removed or unmounted while we run. */
-  if (chdir("/") != 0)
-    return 1;
   sigemptyset(&blocked);
   sigaddset(&blocked, SIGCHLD);
   sigprocmask(SIG_SETMASK, &blocked, NULL);
   sigaction(SIGCHLD, &child, NULL);
   signal(SIGPIPE, SIG_IGN);
+  if (isolated)
+    return sbx__monitor_main();
+  /* The host's directory may be removed or unmounted while we run. */
+  if (chdir("/") != 0)
+    return 1;
   sbx__guard_become_subreaper();
   return helper_main(directory);
 }

@@ -283,6 +283,14 @@ void sbx_local_root_init(sbx_local_root *root, int fd, const char *path) {
   *root = (sbx_local_root){.fd = fd, .path = path, .walk = !has_openat2(fd)};
 }
 
+int sbx_local_root_give(const sbx_local_root *root, int fd) {
+#ifdef AT_EMPTY_PATH
+  return root->gives ? fchownat(fd, "", root->uid, root->gid, AT_EMPTY_PATH) : 0;
+#else
+  return root->gives ? fchown(fd, root->uid, root->gid) : 0;
+#endif
+}
+
 bool sbx_local_root_is_there(const sbx_local_root *root) {
   struct stat mine, there;
   return fstat(root->fd, &mine) == 0 && lstat(root->path, &there) == 0 &&

@@ -14,13 +14,18 @@ typedef struct sbx_local_root {
   const char *path;  /* its absolute path, without links in it */
   bool walk;         /* there is no openat2() */
   const char *given; /* another path of it, as the user wrote it; or NULL */
-  const char *home;  /* what "~" stands for; NULL: the root */
+  bool gives;        /* what is made in it belongs to `uid` and `gid` */
+  uid_t uid;
+  gid_t gid;
+  const char *home; /* what "~" stands for; NULL: the root */
 } sbx_local_root;
 
 enum { SBX__LOCAL_PATH_LIMIT = 4096 /* bytes of a path, its end included */ };
 
 /* Finds out whether the kernel has openat2(). Owns nothing. */
 void sbx_local_root_init(sbx_local_root *root, int fd, const char *path);
+/* Gives what was made, if it is to be given. 0, or -1 and errno. */
+int sbx_local_root_give(const sbx_local_root *root, int fd);
 /* Whether the directory is still at its path. */
 bool sbx_local_root_is_there(const sbx_local_root *root);
 

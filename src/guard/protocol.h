@@ -8,13 +8,15 @@
  *
  * A helper whose sandbox has a directory of its own is given its name as an argument, the directory
  * and its parent as descriptors. It removes the directory when the host has vanished; a host that
- * goes on says so before it hangs up, and removes the directory itself. */
+ * goes on says so before it hangs up, and removes the directory itself.
+ *
+ * Of an isolated sandbox more is said: see isolation.h. */
 #ifndef SBX_GUARD_H
 #define SBX_GUARD_H
 
 #include <stdint.h>
 
-#define SBX_GUARD_MAGIC 0x53425833u /* changes with this file */
+#define SBX_GUARD_MAGIC 0x53425834u /* changes with this file */
 
 /* Where the helper finds its socket and the directory, and a command the text that was too long for
  * its arguments. */
@@ -25,7 +27,8 @@ enum {
   SBX_GUARD_SCRIPT_FD = 9
 };
 
-/* Order of the descriptors in a request. The script is optional. */
+/* Order of the descriptors in a request. The script is optional; the directory is left out where
+ * `no_cwd` says so. */
 enum {
   SBX_GUARD_FD_SPEC,
   SBX_GUARD_FD_CONTROL,
@@ -40,15 +43,18 @@ enum {
 typedef struct sbx_guard_request {
   uint32_t magic;
   uint32_t fd_count;
+  uint32_t no_cwd; /* 1: the spec has the directory's path; an isolated helper takes nothing else */
 } sbx_guard_request;
 
-/* Start of the spec file; `argc` + `envc` + `extra` NUL-terminated strings follow it. The extra one
- * is the name of a file in the working directory, which is removed when the command has ended. */
+/* Start of the spec file; `argc` + `envc` + `extra` + `cwd` NUL-terminated strings follow it. The
+ * extra one is the name of a file in the working directory, which is removed when the command has
+ * ended. */
 typedef struct sbx_guard_spec {
   uint32_t magic;
   uint32_t argc;
   uint32_t envc;
   uint32_t extra; /* 0 or 1 */
+  uint32_t cwd;   /* 0 or 1: the path of the working directory */
 } sbx_guard_spec;
 
 typedef enum sbx_guard_kind {
@@ -65,6 +71,7 @@ typedef enum sbx_guard_step {
   SBX_GUARD_STEP_REQUEST,
   SBX_GUARD_STEP_FORK,
   SBX_GUARD_STEP_CWD,
+  SBX_GUARD_STEP_CONFINE, /* a wall around the command could not be put up */
   SBX_GUARD_STEP_EXEC
 } sbx_guard_step;
 
@@ -73,6 +80,8 @@ typedef struct sbx_guard_frame {
   int32_t value;
   int32_t detail;
   uint32_t left;
+  uint64_t cpu_us;     /* EXITED: processor time of the leader and what it has waited for */
+  uint64_t peak_bytes; /* EXITED: of the largest of these, in memory */
 } sbx_guard_frame;
 
 enum {

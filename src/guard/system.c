@@ -41,10 +41,14 @@ unsigned sbx__guard_wait(const int *fds, int count, int timeout_ms) {
 }
 
 void sbx__guard_send(int fd, sbx_guard_kind kind, int value, int detail, bool left) {
-  sbx_guard_frame frame = {kind, value, detail, left};
+  sbx_guard_frame frame = {kind, value, detail, left, 0, 0};
+  sbx__guard_send_frame(fd, &frame);
+}
+
+void sbx__guard_send_frame(int fd, const sbx_guard_frame *frame) {
   ssize_t n;
   do
-    n = write(fd, &frame, sizeof frame);
+    n = write(fd, frame, sizeof *frame);
   while (n < 0 && errno == EINTR);
 }
 

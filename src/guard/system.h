@@ -14,6 +14,7 @@ int64_t sbx__guard_now_ms(void);
 unsigned sbx__guard_wait(const int *fds, int count, int timeout_ms);
 
 void sbx__guard_send(int fd, sbx_guard_kind kind, int value, int detail, bool left);
+void sbx__guard_send_frame(int fd, const sbx_guard_frame *frame);
 
 /* From here on orphans among our descendants become our children. */
 void sbx__guard_become_subreaper(void);

@@ -53,7 +53,9 @@ typedef struct sbx_exec_status {
   bool oom_killed;         /* it was ended for want of memory; false also where that is not known */
   bool limit_kept;         /* the provider itself ended the command, because of its timeout_ms */
   bool tree_gone;          /* the provider saw the whole process tree end */
-  bool kill_is_partial;    /* what it has started may outlive a kill that has succeeded */
+  uint64_t cpu_us;      /* processor time of the command and what it has waited for; 0: unknown */
+  uint64_t peak_bytes;  /* memory of the largest of its processes; 0: unknown */
+  bool kill_is_partial; /* what it has started may outlive a kill that has succeeded */
 } sbx_exec_status;
 
 /* The regular files found by `list`, or what `sweep` has deleted. */
@@ -123,6 +125,9 @@ typedef struct sbx_provider {
   void (*session_free)(sbx_session *session);
   /* NULL before open has succeeded. */
   const char *(*session_id)(const sbx_session *session);
+  /* What isolates it, as one JSON object, appended to `out`. NULL, or nothing appended: it is not
+   * this library that isolates. */
+  void (*session_isolation)(const sbx_session *session, sbx_buf *out);
   /* Whether close() deletes it: false for a sandbox that was only attached to. */
   bool (*session_owned)(const sbx_session *session);
 

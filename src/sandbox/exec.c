@@ -199,6 +199,8 @@ static int fill_result(exec_call *exec, sbx_exec_result *result) {
   result->background_running = exec->ended && status->background_running;
   result->output_lost = status->output_lost;
   result->oom_killed = exec->ended && status->oom_killed && !exec->timed_out && !exec->cancelled;
+  result->cpu_us = exec->ended ? status->cpu_us : 0;
+  result->peak_bytes = exec->ended ? status->peak_bytes : 0;
   result->duration_ms = exec->duration_ms;
   if (exec->timed_out) {
     result->outcome = SBX_TIMED_OUT;

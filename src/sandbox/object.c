@@ -10,6 +10,8 @@
 #include "sandbox/life.h"
 #include "sandbox/spec.h"
 
+#include <string.h>
+
 enum {
   DEFAULT_EXEC_TIMEOUT_MS = 30 * 1000,
   DEFAULT_START_TIMEOUT_MS = 60 * 1000,
@@ -370,6 +372,22 @@ int sbx_sandbox_new(sbx_sandbox **out, sbx_loop *loop, const char *provider, sbx
 
 uint32_t sbx_sandbox_capabilities(const sbx_sandbox *sb) {
   return sbx_provider_caps(sb->provider, sb->places.config);
+}
+
+size_t sbx_sandbox_isolation(const sbx_sandbox *sb, char *out, size_t room) {
+  size_t len = 0;
+  sbx_buf buf;
+  if (sb->places.current == NULL || sb->provider->session_isolation == NULL ||
+      room < SBX_ISOLATION_MAX)
+    return 0;
+  sbx_buf_init(&buf, SBX_ISOLATION_MAX);
+  sb->provider->session_isolation(sb->places.current->session, &buf);
+  if (buf.error == SBX_OK && buf.len > 0) {
+    len = buf.len;
+    memcpy(out, buf.ptr, len);
+  }
+  sbx_buf_deinit(&buf);
+  return len;
 }
 
 const char *sbx_sandbox_id(const sbx_sandbox *sb) {

@@ -142,7 +142,7 @@ static void stop_helper(helper *h) {
 }
 
 static int make_spec(char *const *argv, char *const *env, unsigned magic) {
-  sbx_guard_spec head = {magic, 0, 0, 0};
+  sbx_guard_spec head = {magic, 0, 0, 0, 0};
   int fd = memfd_create("spec", MFD_CLOEXEC);
   assert_true(fd >= 0);
   while (argv[head.argc] != NULL)
@@ -158,7 +158,7 @@ static int make_spec(char *const *argv, char *const *env, unsigned magic) {
 }
 
 static void send_request(const helper *h, const int *fds, size_t count, unsigned magic) {
-  sbx_guard_request request = {magic, (uint32_t)count};
+  sbx_guard_request request = {magic, (uint32_t)count, 0};
   union {
     struct cmsghdr align;
     char space[CMSG_SPACE(sizeof(int) * 16)];
@@ -385,11 +385,11 @@ static void test_failures_before_the_command_runs(void **state) {
 
 static void test_refuses_a_malformed_spec(void **state) {
   helper h = start_helper();
-  sbx_guard_spec heads[] = {{SBX_GUARD_MAGIC, 0, 0, 0},
-                            {SBX_GUARD_MAGIC, 3, 0, 0},
-                            {SBX_GUARD_MAGIC, 1, 1, 2},
-                            {SBX_GUARD_MAGIC, UINT32_MAX, UINT32_MAX, 1},
-                            {1, 1, 0, 0}};
+  sbx_guard_spec heads[] = {{SBX_GUARD_MAGIC, 0, 0, 0, 0},
+                            {SBX_GUARD_MAGIC, 3, 0, 0, 0},
+                            {SBX_GUARD_MAGIC, 1, 1, 2, 0},
+                            {SBX_GUARD_MAGIC, UINT32_MAX, UINT32_MAX, 1, 0},
+                            {1, 1, 0, 0, 0}};
   (void)state;
   for (size_t i = 0; i <= sizeof heads / sizeof *heads; i++) {
     int fd = memfd_create("spec", MFD_CLOEXEC);
@@ -561,7 +561,7 @@ static void test_term_asks_and_kill_ends(void **state) {
   read_line(&r, line, sizeof line);
   order(&r, SBX_GUARD_ORDER_TERM);
   assert_frame(r.control, SBX_GUARD_STARTED, 0, 0, 0);
-  assert_true(next_frame(r.control, &(sbx_guard_frame){0, 0, 0, 0}));
+  assert_true(next_frame(r.control, &(sbx_guard_frame){0}));
   assert_witness_ends(r.witness);
   close_run(&r);
   stop_helper(&h);

@@ -49,54 +49,8 @@ void sbx__command_close(sbx__command *command) {
     sbx__close_fd(&command->fd[i]);
 }
 
-/* ---- files without a name ------------------------------------------------------------------- */
-
-static int make_file(const sbx_session *session) {
-#ifdef MFD_CLOEXEC
-#ifdef MFD_NOEXEC_SEAL
-  int sealed = memfd_create("sbx", MFD_CLOEXEC | MFD_NOEXEC_SEAL);
-  if (sealed >= 0)
-    return sealed;
-#endif
-  int memory = memfd_create("sbx", MFD_CLOEXEC);
-  if (memory >= 0 || (errno != ENOSYS && errno != EPERM && errno != EACCES))
-    return memory;
-#endif
-  char path[4096];
-  int n = snprintf(path, sizeof path, "%s/cloudsandbox-XXXXXX", session->config->temp_dir);
-  if (n < 0 || (size_t)n >= sizeof path) {
-    errno = ENAMETOOLONG;
-    return -1;
-  }
-  int fd = mkstemp(path);
-  if (fd >= 0) {
-    unlink(path);
-    fcntl(fd, F_SETFD, FD_CLOEXEC);
-  }
-  return fd;
-}
-
-static int write_all(int fd, sbx_slice bytes) {
-  while (bytes.len > 0) {
-    ssize_t n = write(fd, bytes.ptr, bytes.len < MAX_SPEC ? bytes.len : MAX_SPEC);
-    if (n < 0 && errno != EINTR)
-      return errno;
-    bytes = sbx_slice_skip(bytes, n > 0 ? (size_t)n : 0);
-  }
-  return 0;
-}
-
-/* A file with `first` and `second` in it, read from its start. */
-static int put_file(int *out, const sbx_session *session, sbx_slice first, sbx_slice second,
-                    sbx_err *err) {
-  *out = make_file(session);
-  int error = *out >= 0 ? write_all(*out, first) : errno;
-  if (error == 0)
-    error = write_all(*out, second);
-  if (error == 0 && lseek(*out, 0, SEEK_SET) != 0)
-    error = errno;
-  return error == 0 ? SBX_OK : sbx__local_sys_fail(err, "store the command", error);
-}
+/* ---- text that has no name --------------------------------------------------------------------
+ */
 
 /* A pipe that holds `text` and then ends: opened once more by its name, as /dev/stdin, it does not
  * give the text a second time. False where the system does not make it that large. */
@@ -173,15 +127,16 @@ static int add_shell(sbx_buf *buf, sbx_guard_spec *head, sbx__command *command,
     return SBX_OK;
   }
   add_arg(buf, head, SCRIPT_LOADER);
-  return put_file(&command->fd[SBX_GUARD_FD_SCRIPT], session, sbx_slice_str(SCRIPT_PREFIX),
-                  spec->text, err);
+  return sbx__local_memory_file(&command->fd[SBX_GUARD_FD_SCRIPT], session->config,
+                                sbx_slice_str(SCRIPT_PREFIX), spec->text, err);
 }
 
 /* Makes the main file. False where that cannot be. */
-static bool put_main(sbx__command *command, const char *end, sbx_slice text) {
+static bool put_main(sbx__command *command, const sbx_local_root *root, const char *end,
+                     sbx_slice text) {
   int dir = command->fd[SBX_GUARD_FD_CWD];
   int fd = sbx__temp_create(dir, end, 0600, command->main_name);
-  bool done = fd >= 0 && write_all(fd, text) == 0;
+  bool done = fd >= 0 && sbx_local_root_give(root, fd) == 0 && sbx__local_write_all(fd, text) == 0;
   if (fd >= 0)
     close(fd);
   if (done)
@@ -200,8 +155,8 @@ static int add_code_without_file(sbx_buf *buf, sbx_guard_spec *head, sbx__comman
     add_arg(buf, head, "-");
     if (put_pipe(&command->fd[SBX_GUARD_FD_STDIN], spec->text))
       return SBX_OK;
-    return put_file(&command->fd[SBX_GUARD_FD_STDIN], session, spec->text, sbx_slice_of(NULL, 0),
-                    err);
+    return sbx__local_memory_file(&command->fd[SBX_GUARD_FD_STDIN], session->config, spec->text,
+                                  sbx_slice_of(NULL, 0), err);
   }
   if (spec->text.len > MAX_ARGUMENT)
     return sbx_err_set(err, SBX_ETOOBIG,
@@ -227,7 +182,7 @@ static int add_code(sbx_buf *buf, sbx_guard_spec *head, sbx__command *command,
     add_arg(buf, head, "-u"); /* else a limit loses what was printed, and streams their order */
   for (size_t i = 0; !python && i < config->node_arg_count; i++)
     add_arg(buf, head, config->node_args[i]);
-  if (!put_main(command, python ? ".py" : ".js", spec->text))
+  if (!put_main(command, &session->workspace->root, python ? ".py" : ".js", spec->text))
     return add_code_without_file(buf, head, command, session, spec, err);
   add_arg(buf, head, command->main_name);
   return SBX_OK;
@@ -279,7 +234,8 @@ static int add_env(sbx_buf *buf, sbx_guard_spec *head, const sbx_session *sessio
   variable *list = sbx_calloc(1 + base->count + spec->env_count, sizeof *list);
   if (list == NULL)
     return SBX_ENOMEM;
-  list[count++] = (variable){sbx_slice_str("HOME"), sbx_slice_str(session->workspace->path), 0};
+  const char *home = session->config->isolation.wanted ? SBX_GUARD_HOME : session->workspace->path;
+  list[count++] = (variable){sbx_slice_str("HOME"), sbx_slice_str(home), 0};
   for (size_t i = 0; i < base->count; i++, count++) {
     sbx_slice item = sbx_slice_str(base->items[i]);
     size_t len = sbx_slice_find(item, '=');
@@ -296,6 +252,25 @@ static int add_env(sbx_buf *buf, sbx_guard_spec *head, const sbx_session *sessio
   return SBX_OK;
 }
 
+/* Into an isolated sandbox no directory may go: a path inside does, and ours is kept for the main
+ * file only. What becomes of that path meanwhile is the sandbox's own business. */
+static int add_inner_cwd(sbx_buf *buf, sbx_guard_spec *head, sbx__command *command,
+                         const sbx_session *session, sbx_err *err) {
+  const sbx_local_root *root = &session->workspace->root;
+  char link[64], path[SBX__LOCAL_PATH_LIMIT];
+  int *fd = &command->fd[SBX_GUARD_FD_CWD];
+  snprintf(link, sizeof link, "/proc/self/fd/%d", *fd);
+  ssize_t n = readlink(link, path, sizeof path - 1);
+  path[n > 0 ? n : 0] = '\0';
+  const char *below = n > 0 ? sbx__local_below(root, path) : NULL;
+  if (below == NULL)
+    return sbx__local_sys_fail(err, "find the working directory", n < 0 ? errno : ENOENT);
+  sbx_buf_append_str(buf, SBX_GUARD_WORKSPACE "/");
+  add_string(buf, &head->cwd, sbx_slice_str(below));
+  sbx__close_fd(fd);
+  return SBX_OK;
+}
+
 /* ---- the whole ------------------------------------------------------------------------------ */
 
 static int add_stdin(sbx__command *command, const sbx_session *session, const sbx_exec_spec *spec,
@@ -304,7 +279,8 @@ static int add_stdin(sbx__command *command, const sbx_session *session, const sb
   if (*fd >= 0)
     return SBX_OK;
   if (spec->stdin_bytes.len > 0)
-    return put_file(fd, session, spec->stdin_bytes, sbx_slice_of(NULL, 0), err);
+    return sbx__local_memory_file(fd, session->config, spec->stdin_bytes, sbx_slice_of(NULL, 0),
+                                  err);
   *fd = open("/dev/null", O_RDONLY | O_CLOEXEC);
   return *fd >= 0 ? SBX_OK : sbx__local_sys_fail(err, "open /dev/null", errno);
 }
@@ -321,7 +297,7 @@ static int add_cwd(sbx__command *command, const sbx_session *session, const sbx_
 
 int sbx__command_make(sbx__command *command, const sbx_session *session, const sbx_exec_spec *spec,
                       sbx_err *err) {
-  sbx_guard_spec head = {SBX_GUARD_MAGIC, 0, 0, 0};
+  sbx_guard_spec head = {SBX_GUARD_MAGIC, 0, 0, 0, 0};
   sbx_buf buf;
   sbx_buf_init(&buf, MAX_SPEC);
   int rc = add_cwd(command, session, spec, err);
@@ -336,6 +312,10 @@ int sbx__command_make(sbx__command *command, const sbx_session *session, const s
   }
   if (command->main_dir >= 0)
     add_string(&buf, &head.extra, sbx_slice_str(command->main_name));
+  if (session->config->isolation.wanted)
+    rc = add_inner_cwd(&buf, &head, command, session, err);
+  if (rc != SBX_OK)
+    goto done;
   if (buf.error != SBX_OK) {
     rc = sbx_err_set(err, buf.error,
                      buf.error == SBX_ETOOBIG
@@ -346,8 +326,9 @@ int sbx__command_make(sbx__command *command, const sbx_session *session, const s
   }
   rc = add_stdin(command, session, spec, err);
   if (rc == SBX_OK)
-    rc = put_file(&command->fd[SBX_GUARD_FD_SPEC], session,
-                  sbx_slice_of((const char *)&head, sizeof head), sbx_buf_slice(&buf), err);
+    rc = sbx__local_memory_file(&command->fd[SBX_GUARD_FD_SPEC], session->config,
+                                sbx_slice_of((const char *)&head, sizeof head), sbx_buf_slice(&buf),
+                                err);
 done:
   sbx_buf_deinit(&buf);
   return rc;

@@ -10,6 +10,7 @@
  *   inheritEnv   array of names: those of them that commands get
  *   env          object of strings: further variables
  *   killGraceMs  how long a command has between SIGTERM and SIGKILL (2000, at most 3000)
+ *   isolation    object, see isolated.c: commands are isolated. Without it they are not
  *
  * Invariant: of this process's environment a command gets what is named here, and nothing else:
  * keys and tokens stand there. */
@@ -104,7 +105,8 @@ static const char *env_value(const sbx__env *env, const char *name) {
 }
 
 const char *sbx__local_home(const sbx_config *config) {
-  return env_value(&config->env, "HOME");
+  const char *home = env_value(&config->env, "HOME");
+  return home == NULL && config->isolation.wanted ? SBX_GUARD_HOME : home;
 }
 
 char *sbx__local_find_bash(const sbx_config *config) {
@@ -269,12 +271,13 @@ void sbx__local_config_free(sbx_config *config) {
     sbx_free(config->node_args[i]);
   sbx_free(config->node_args);
   env_free(&config->env);
+  sbx__isolated_deinit(&config->isolation);
   sbx_free(config);
 }
 
-const char *const sbx__local_options[] = {"workspace", "tempDir",     "guardPath",
-                                          "nodePath",  "nodeArgs",    "inheritEnv",
-                                          "env",       "killGraceMs", NULL};
+const char *const sbx__local_options[] = {"workspace", "tempDir",    "guardPath", "nodePath",
+                                          "nodeArgs",  "inheritEnv", "env",       "killGraceMs",
+                                          "isolation", NULL};
 
 int sbx__local_configure(sbx_config *config, sbx_loop *loop, const sbx_json *options,
                          sbx_err *err) {
@@ -288,5 +291,9 @@ int sbx__local_configure(sbx_config *config, sbx_loop *loop, const sbx_json *opt
     rc = sbx_err_set(err, SBX_ENOMEM, NULL);
   if (rc == SBX_OK)
     rc = read_inherit(&config->env, options, err);
-  return rc == SBX_OK ? read_env(&config->env, sbx_json_get(options, "env"), err) : rc;
+  if (rc == SBX_OK)
+    rc = read_env(&config->env, sbx_json_get(options, "env"), err);
+  return rc == SBX_OK
+             ? sbx__isolated_configure(&config->isolation, sbx_json_get(options, "isolation"), err)
+             : rc;
 }

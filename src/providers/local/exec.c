@@ -334,6 +334,8 @@ static void on_exited(local_exec *x) {
   status->signal_number = signalled ? x->frame.value : 0;
   status->signal_name = signalled ? signal_name(x->frame.value) : NULL;
   status->tree_gone = x->frame.left == 0;
+  status->cpu_us = x->frame.cpu_us;
+  status->peak_bytes = x->frame.peak_bytes;
   /* What the command itself wrote is in the pipes by now. All of it at once: a deadline may be
    * waiting for its turn. */
   read_rest(x);
@@ -361,7 +363,17 @@ static void on_failed(local_exec *x) {
       sbx__local_sys_fail(&err, "run the command", error);
     break;
   case SBX_GUARD_STEP_FORK:
-    sbx__local_sys_fail(&err, "start a process", error);
+    if (error == EAGAIN && x->session->helper.isolated)
+      sbx_err_set(
+          &err, SBX_EQUOTA,
+          "an isolated sandbox runs at most 298 commands at once, or this machine has no room "
+          "for more processes; wait for some to end");
+    else
+      sbx__local_sys_fail(&err, "start a process", error);
+    break;
+  case SBX_GUARD_STEP_CONFINE:
+    sbx_err_set(&err, SBX_EISOLATION, "cannot isolate the command, which was not run: %s",
+                sbx_err_system(error));
     break;
   case SBX_GUARD_STEP_REQUEST:
   default:
@@ -481,9 +493,8 @@ static int replace_helper(sbx_session *session, sbx_err *err) {
 static int request(local_exec *x, sbx_err *err) {
   sbx_session *session = x->session;
   sbx__helper *helper = &session->helper;
-  size_t count = x->command.fd[SBX_GUARD_FD_SCRIPT] >= 0 ? SBX_GUARD_FD_MAX : SBX_GUARD_FD_SCRIPT;
   for (;;) {
-    int error = sbx__helper_send(helper, x->command.fd, count);
+    int error = sbx__helper_send(helper, x->command.fd);
     if (error == 0)
       break;
     if (error == EAGAIN) {

@@ -354,8 +354,12 @@ bool sbx__local_split(const char *path, char *dir, char *name) {
 
 /* Makes the directory `path`, whose last part is `name` in `dir`, and opens it. -1 and errno. */
 static int make_dir(const sbx_local_root *root, int dir, const char *name, const char *path) {
-  if (mkdirat(dir, name, 0777) == 0)
-    return openat(dir, name, O_PATH | O_DIRECTORY | O_NOFOLLOW | O_CLOEXEC);
+  if (mkdirat(dir, name, 0777) == 0) {
+    int made = openat(dir, name, O_PATH | O_DIRECTORY | O_NOFOLLOW | O_CLOEXEC);
+    if (made >= 0)
+      sbx_local_root_give(root, made);
+    return made;
+  }
   if (errno != EEXIST) /* others made it, or a link that leads nowhere */
     return -1;
   return sbx__local_open(root, path, O_PATH | O_DIRECTORY, SBX__LOCAL_FOLLOW);
@@ -472,13 +476,14 @@ int sbx__temp_create(int dir, const char *end, mode_t mode, char name[SBX__TEMP_
 }
 
 /* Writes a new file beside the target and gives it the target's name. Errno value or 0. */
-static int replace(const target *t, sbx_slice bytes, const atomic_bool *stop) {
+static int replace(const sbx_local_root *root, const target *t, sbx_slice bytes,
+                   const atomic_bool *stop) {
   char temp[SBX__TEMP_NAME];
   int error = 0;
   int fd = sbx__temp_create(t->dir, ".tmp", 0644, temp);
   if (fd < 0)
     return errno;
-  error = write_bytes(fd, bytes, stop);
+  error = sbx_local_root_give(root, fd) == 0 ? write_bytes(fd, bytes, stop) : errno;
   if (error == 0 && t->exists && fchmod(fd, t->mode) != 0)
     error = errno;
   if (close(fd) != 0 && error == 0 && errno != EINTR)
@@ -502,7 +507,7 @@ int sbx_local_fs_write(const sbx_local_root *root, sbx_slice path, sbx_slice byt
     return rc;
   int error = find_target(root, at.text, &t);
   if (error == 0)
-    error = replace(&t, bytes, stop);
+    error = replace(root, &t, bytes, stop);
   if (t.dir >= 0)
     close(t.dir);
   if (error == 0)

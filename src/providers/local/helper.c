@@ -26,7 +26,8 @@
 enum {
   END_BUDGET_MS = 1000, /* of sbx__helper_end_now() */
   POLL_MS = 5,          /* between two looks at a process that has no pidfd */
-  FIRST_FREE_FD = 10    /* beyond the numbers that the helper is given */
+  MAX_SETUP = 1 << 20,
+  FIRST_FREE_FD = 10 /* beyond the numbers that the helper is given */
 };
 
 void sbx__close_fd(int *fd) {
@@ -43,7 +44,7 @@ int sbx__local_sys_fail(sbx_err *err, const char *what, int error) {
 }
 
 void sbx__helper_init(sbx__helper *helper) {
-  *helper = (sbx__helper){.fd = -1, .pidfd = -1};
+  *helper = (sbx__helper){.fd = -1, .pidfd = -1, .first = -1, .listener = -1};
 }
 
 /* ---- start ---------------------------------------------------------------------------------- */
@@ -70,6 +71,7 @@ typedef struct gift {
   int socket;
   int root;
   int parent;
+  int setup; /* of an isolated sandbox; -1 */
 } gift;
 
 static int add_fds(posix_spawn_file_actions_t *actions, const gift *g) {
@@ -80,10 +82,12 @@ static int add_fds(posix_spawn_file_actions_t *actions, const gift *g) {
     rc = posix_spawn_file_actions_adddup2(actions, 0, 2);
   if (rc == 0)
     rc = posix_spawn_file_actions_adddup2(actions, g->socket, SBX_GUARD_SOCKET_FD);
-  if (rc == 0 && g->name != NULL)
+  if (rc == 0 && g->root >= 0)
     rc = posix_spawn_file_actions_adddup2(actions, g->root, SBX_GUARD_ROOT_FD);
-  if (rc == 0 && g->name != NULL)
+  if (rc == 0 && g->parent >= 0)
     rc = posix_spawn_file_actions_adddup2(actions, g->parent, SBX_GUARD_PARENT_FD);
+  if (rc == 0 && g->setup >= 0)
+    rc = posix_spawn_file_actions_adddup2(actions, g->setup, SBX_GUARD_SETUP_FD);
   return rc;
 }
 
@@ -91,7 +95,8 @@ static int add_fds(posix_spawn_file_actions_t *actions, const gift *g) {
  * in its memory, its environment or its descriptors. */
 static int spawn(pid_t *pid, const char *program, const gift *g) {
   char name[] = "sbx_guard";
-  char *argv[] = {name, (char *)(uintptr_t)g->name, NULL};
+  char isolated[] = SBX_GUARD_ISOLATED;
+  char *argv[] = {name, g->setup >= 0 ? isolated : (char *)(uintptr_t)g->name, NULL};
   char *env[] = {NULL};
   posix_spawn_file_actions_t actions;
   posix_spawnattr_t attr;
@@ -123,22 +128,44 @@ static bool copy_fd(int *out, int fd) {
   return *out >= 0;
 }
 
+/* What the sandbox shall be, and whose its processes are when we are root. */
+static int make_setup(gift *g, const sbx_session *session, sbx_err *err) {
+  const sbx_local_root *root = &session->workspace->root;
+  sbx_buf buf;
+  int fd = -1;
+  sbx_buf_init(&buf, MAX_SETUP);
+  int rc = sbx__isolated_setup(&buf, &session->config->isolation, root->gives ? root->uid : 0,
+                               root->gives ? root->gid : 0, g->name != NULL ? g->name : "");
+  rc = rc == SBX_OK ? sbx__local_memory_file(&fd, session->config, sbx_buf_slice(&buf),
+                                             sbx_slice_of(NULL, 0), err)
+                    : sbx_err_set(err, rc, NULL);
+  sbx_buf_deinit(&buf);
+  if (rc == SBX_OK && !copy_fd(&g->setup, fd))
+    rc = sbx__local_sys_fail(err, "start the helper program", errno);
+  sbx__close_fd(&fd);
+  return rc;
+}
+
 int sbx__helper_start(sbx__helper *helper, const sbx_session *session, sbx_err *err) {
   const sbx__workspace *workspace = session->workspace;
   const char *program = session->config->guard_path;
-  bool ours = workspace->parent >= 0;
-  gift g = {ours ? workspace->name : NULL, -1, -1, -1};
+  bool ours = workspace->parent >= 0, isolated = session->config->isolation.wanted;
+  gift g = {ours ? workspace->name : NULL, -1, -1, -1, -1};
   int pair[2];
+  int rc = isolated ? make_setup(&g, session, err) : SBX_OK;
+  if (rc != SBX_OK)
+    return rc;
   if (sbx_os_socketpair(pair) != 0)
     return sbx__local_sys_fail(err, "make a socket", errno);
-  bool copied =
-      copy_fd(&g.socket, pair[1]) &&
-      (!ours || (copy_fd(&g.root, workspace->root.fd) && copy_fd(&g.parent, workspace->parent)));
+  bool copied = copy_fd(&g.socket, pair[1]) &&
+                (!(ours || isolated) || copy_fd(&g.root, workspace->root.fd)) &&
+                (!ours || copy_fd(&g.parent, workspace->parent));
   int error = copied ? spawn(&helper->pid, program, &g) : errno;
   close(pair[1]);
   sbx__close_fd(&g.socket);
   sbx__close_fd(&g.root);
   sbx__close_fd(&g.parent);
+  sbx__close_fd(&g.setup);
   if (error != 0) {
     close(pair[0]);
     helper->pid = 0;
@@ -148,14 +175,21 @@ int sbx__helper_start(sbx__helper *helper, const sbx_session *session, sbx_err *
     return sbx__local_sys_fail(err, "start the helper program", error);
   }
   helper->fd = pair[0];
+  helper->isolated = isolated;
   helper->pidfd = open_pidfd(helper->pid);
   return SBX_OK;
 }
 
 /* ---- send ----------------------------------------------------------------------------------- */
 
-int sbx__helper_send(sbx__helper *helper, const int *fds, size_t count) {
-  sbx_guard_request request = {SBX_GUARD_MAGIC, (uint32_t)count};
+int sbx__helper_send(sbx__helper *helper, const int slots[SBX_GUARD_FD_MAX]) {
+  int fds[SBX_GUARD_FD_MAX];
+  size_t count = 0;
+  for (int i = 0; i < SBX_GUARD_FD_MAX; i++) {
+    if (slots[i] >= 0)
+      fds[count++] = slots[i];
+  }
+  sbx_guard_request request = {SBX_GUARD_MAGIC, (uint32_t)count, slots[SBX_GUARD_FD_CWD] < 0};
   union {
     struct cmsghdr align;
     char space[CMSG_SPACE(sizeof(int) * SBX_GUARD_FD_MAX)];
@@ -220,8 +254,44 @@ void sbx__helper_hang_up(sbx__helper *helper) {
   sbx__helper_continue(helper);
 }
 
-bool sbx__helper_saw_the_end(const sbx__helper *helper) {
+int sbx__helper_hear(sbx__helper *helper, sbx_guard_hello *hello) {
+  int fds[2] = {-1, -1};
+  union {
+    struct cmsghdr align;
+    char space[CMSG_SPACE(sizeof fds)];
+  } control;
+  struct iovec part = {hello, helper->isolated ? sizeof *hello : sizeof hello->frame};
+  struct msghdr msg = {.msg_iov = &part,
+                       .msg_iovlen = 1,
+                       .msg_control = control.space,
+                       .msg_controllen = sizeof control.space};
+  ssize_t n = sbx_os_recvmsg(helper->fd, &msg, MSG_DONTWAIT);
+  if (n < 0 && (errno == EAGAIN || errno == EINTR))
+    return EAGAIN;
+  const struct cmsghdr *head = n > 0 ? CMSG_FIRSTHDR(&msg) : NULL;
+  if (head != NULL && head->cmsg_level == SOL_SOCKET && head->cmsg_type == SCM_RIGHTS)
+    memcpy(fds, CMSG_DATA(head), head->cmsg_len - CMSG_LEN(0));
+  helper->first = fds[0];
+  helper->listener = fds[1];
+  bool good = n == (ssize_t)part.iov_len &&
+              (hello->frame.kind == SBX_GUARD_HELLO || hello->frame.kind == SBX_GUARD_FAILED);
+  return good ? 0 : EPROTO;
+}
+
+/* The number of the first process is its namespace's: that it was collected, or can be, says that
+ * the kernel has ended all others. */
+static bool is_empty(sbx__helper *helper) {
+  static sbx_guard_hello hello; /* of one that nobody has waited for; nobody reads it */
+  if (helper->first < 0 && sbx__helper_hear(helper, &hello) != 0)
+    return false;
+  struct pollfd p = {helper->first, POLLIN, 0};
+  return helper->first >= 0 && poll(&p, 1, 0) == 1;
+}
+
+bool sbx__helper_saw_the_end(sbx__helper *helper) {
   sbx_guard_frame frame;
+  if (helper->isolated)
+    return is_empty(helper);
   while (recv(helper->fd, &frame, sizeof frame, MSG_DONTWAIT) == (ssize_t)sizeof frame) {
     if (frame.kind == SBX_GUARD_GONE)
       return frame.value == 0;
@@ -230,6 +300,10 @@ bool sbx__helper_saw_the_end(const sbx__helper *helper) {
 }
 
 void sbx__helper_kill(sbx__helper *helper) {
+#ifdef SYS_pidfd_send_signal
+  if (helper->first >= 0)
+    syscall(SYS_pidfd_send_signal, helper->first, SIGKILL, NULL, 0);
+#endif
   if (!sbx__helper_collect(helper))
     send_signal(helper, SIGKILL);
 }
@@ -259,6 +333,8 @@ bool sbx__helper_collect(sbx__helper *helper) {
 void sbx__helper_drop(sbx__helper *helper) {
   sbx__close_fd(&helper->fd);
   sbx__close_fd(&helper->pidfd);
+  sbx__close_fd(&helper->first);
+  sbx__close_fd(&helper->listener);
   helper->pid = 0;
 }
 

@@ -11,6 +11,8 @@
  *   escaped.c    processes whose guard and helper were killed
  *   helper.c     the helper program: start, send, end
  *   workspace.c  the directory of a sandbox
+ *   memory.c     files without a name
+ *   isolated.c   options and layers of an isolated sandbox; knows nothing of the others
  *   config.c     options and the environment made of them
  *   fs.c, tree.c files beneath the workspace; these know nothing of the others
  *   egress*.c    the proxy of a sandbox without a network, see egress.h; knows nothing of these */
@@ -19,6 +21,7 @@
 
 #include "guard/protocol.h"
 #include "providers/local/fs.h"
+#include "providers/local/isolated.h"
 #include "providers/provider.h"
 
 #include <sys/types.h>
@@ -41,6 +44,7 @@ struct sbx_config {
   size_t node_arg_count;
   sbx__env env;
   uint32_t kill_grace_ms;
+  sbx__isolation isolation;
 };
 
 extern const char *const sbx__local_options[];
@@ -53,6 +57,11 @@ typedef struct sbx__helper {
   int fd;    /* our end of its socket, -1: there is no helper */
   int pidfd; /* -1 where the kernel has none */
   pid_t pid;
+  /* Of an isolated sandbox `pid` is the monitor, and this its first process: readable when nothing
+   * in the sandbox is left. -1 before it has said HELLO. */
+  int first;
+  int listener; /* a socket that listens inside; -1: there is none */
+  bool isolated;
   unsigned serial; /* a helper that takes the place of another one has the next number */
   size_t unseen;   /* commands handed over whose last process nobody has seen end */
 } sbx__helper;
@@ -63,13 +72,15 @@ void sbx__helper_init(sbx__helper *helper);
 int sbx__helper_start(sbx__helper *helper, const sbx_session *session, sbx_err *err);
 /* Hands over one command. 0 or an errno value; EAGAIN: try again later; EPIPE: the helper has
  * ended, and the command was not taken. */
-int sbx__helper_send(sbx__helper *helper, const int *fds, size_t count);
+int sbx__helper_send(sbx__helper *helper, const int fds[SBX_GUARD_FD_MAX]);
 /* A command may have stopped it. */
 void sbx__helper_continue(sbx__helper *helper);
+/* Reads the first words. 0; EAGAIN: they are not there yet; EPROTO: they make no sense. */
+int sbx__helper_hear(sbx__helper *helper, sbx_guard_hello *hello);
 /* Orders the end: the helper ends everything and then itself. It removes nothing. */
 void sbx__helper_hang_up(sbx__helper *helper);
 /* After its end: whether it has said that nothing was left. */
-bool sbx__helper_saw_the_end(const sbx__helper *helper);
+bool sbx__helper_saw_the_end(sbx__helper *helper);
 /* True when the process has ended and was collected, by us or by somebody else. Its pidfd stays
  * open, because it may be watched. */
 bool sbx__helper_collect(sbx__helper *helper);
@@ -101,7 +112,8 @@ struct sbx_session {
   sbx_config *config;
   sbx__workspace *workspace;
   sbx__helper helper;
-  size_t unseen_before; /* `unseen` of the helpers that had to be replaced */
+  sbx_guard_hello hello; /* of an isolated sandbox: its layers */
+  size_t unseen_before;  /* `unseen` of the helpers that had to be replaced */
   bool open;
   bool looked_for_bash;
   char *bash; /* NULL: there is none */
@@ -190,6 +202,13 @@ void sbx__command_end(sbx__command *command, bool removed);
 const char *sbx__local_home(const sbx_config *config);
 /* The bash of this machine: in its usual places, else in the PATH of the commands. NULL: none. */
 char *sbx__local_find_bash(const sbx_config *config);
+
+/* A file with `first` and `second` in it, to be read from its start. SBX_EQUOTA, SBX_EPROVIDER,
+ * SBX_ENOMEM. */
+int sbx__local_memory_file(int *out, const sbx_config *config, sbx_slice first, sbx_slice second,
+                           sbx_err *err);
+/* 0 or an errno value. */
+int sbx__local_write_all(int fd, sbx_slice bytes);
 
 /* Fills `err` for `error`, an errno value: "cannot <what>: <text>". */
 int sbx__local_sys_fail(sbx_err *err, const char *what, int error);

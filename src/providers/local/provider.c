@@ -56,6 +56,11 @@ static const char *session_id(const sbx_session *session) {
   return session->open ? session->workspace->path : NULL;
 }
 
+static void session_isolation(const sbx_session *session, sbx_buf *out) {
+  if (session->open && session->config->isolation.wanted)
+    sbx__isolated_describe(&session->hello, out);
+}
+
 static bool session_owned(const sbx_session *session) {
   return session->config->workspace == NULL;
 }
@@ -123,19 +128,23 @@ static const sbx_op_class open_class = {"local open", abort_open, destroy_plain}
 static void on_hello(void *arg, int events) {
   open_op *o = arg;
   sbx_session *session = o->session;
-  sbx_guard_frame frame = {0, 0, 0, 0};
   sbx_err err;
   (void)events;
-  ssize_t n = recv(session->helper.fd, &frame, sizeof frame, MSG_DONTWAIT);
-  if (n < 0 && (errno == EAGAIN || errno == EINTR))
+  int error = sbx__helper_hear(&session->helper, &session->hello);
+  if (error == EAGAIN)
     return;
-  if (n == (ssize_t)sizeof frame && frame.kind == SBX_GUARD_HELLO) {
+  if (error == 0 && session->hello.frame.kind == SBX_GUARD_HELLO) {
+    if (session->helper.isolated)
+      sbx__isolated_verified(&session->config->isolation);
     session->open = true;
     finish_open(o, NULL);
     return;
   }
-  sbx_err_set(&err, SBX_EBINARY, "%s does not answer as the helper program should; reinstall it",
-              session->config->guard_path);
+  if (error == 0 && session->helper.isolated)
+    sbx__isolated_fail(&session->hello, &err);
+  else
+    sbx_err_set(&err, SBX_EBINARY, "%s does not answer as the helper program should; reinstall it",
+                session->config->guard_path);
   finish_open(o, &err);
 }
 
@@ -192,6 +201,7 @@ const sbx_provider sbx_local_provider = {
     .session_new = session_new,
     .session_free = session_free,
     .session_id = session_id,
+    .session_isolation = session_isolation,
     .session_owned = session_owned,
     .open = open_session,
     .close = close_session,

@@ -36,6 +36,29 @@ bool sbx__workspace_is_ours(const sbx__workspace *workspace) {
   return workspace != NULL && workspace->parent >= 0 && !workspace->removed;
 }
 
+/* Root's commands are somebody else's, to whom the directory and what is made in it belongs. */
+static int give_away(sbx__workspace *w, const sbx_config *config, bool ours, sbx_err *err) {
+  struct stat st;
+  if (!config->isolation.wanted || geteuid() != 0 || fstat(w->root.fd, &st) != 0)
+    return SBX_OK;
+  w->root.gives = true;
+  sbx__isolated_owner(ours ? NULL : &st, &w->root.uid, &w->root.gid);
+  if (ours && sbx_local_root_give(&w->root, w->root.fd) != 0) {
+    /* A root that can only be itself. Whether that is the machine's, the helper finds out. */
+    w->root.gives = false;
+    return errno == EINVAL || errno == EPERM
+               ? SBX_OK
+               : sbx__local_sys_fail(err, "give the workspace to the user of the commands", errno);
+  }
+  if (ours || st.st_uid != 0 || (st.st_mode & 07) == 07)
+    return SBX_OK;
+  return sbx_err_set(
+      err, SBX_EINVAL,
+      "the workspace %s belongs to root, and isolated commands are not root: give it "
+      "to another user (chown), or leave `workspace` out",
+      w->path);
+}
+
 /* Opens the directory at `path`, which has no links in it; the string is the workspace's then. */
 static int open_workspace(sbx__workspace **out, const sbx_config *config, char *path, bool ours,
                           sbx_err *err) {
@@ -67,8 +90,13 @@ static int open_workspace(sbx__workspace **out, const sbx_config *config, char *
   sbx_local_root_init(&w->root, w->root.fd, w->path);
   w->root.home = sbx__local_home(config);
   sbx__remover_init(&w->remover, &w->root, w->parent, w->name);
-  *out = w;
-  return SBX_OK;
+  w->root.given = config->isolation.wanted ? SBX_GUARD_WORKSPACE : NULL;
+  int rc = give_away(w, config, ours, err);
+  if (rc != SBX_OK)
+    sbx__workspace_unref(w);
+  else
+    *out = w;
+  return rc;
 }
 
 /* The path without links, as a string of ours. NULL with `err` filled. */
@@ -120,7 +148,8 @@ int sbx__workspace_use(sbx__workspace **out, const sbx_config *config, sbx_err *
     return rc;
   }
   w->given = given;
-  w->root.given = given;
+  if (!config->isolation.wanted)
+    w->root.given = given;
   *out = w;
   return SBX_OK;
 }

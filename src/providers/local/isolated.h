@@ -1,0 +1,38 @@
+/* isolated.h - the options of an isolated sandbox, and what is said of its layers. */
+#ifndef SBX_LOCAL_ISOLATED_H
+#define SBX_LOCAL_ISOLATED_H
+
+#include "core/buf.h"
+#include "core/json.h"
+#include "guard/isolation.h"
+
+#include <sys/stat.h>
+#include <sys/types.h>
+
+typedef struct sbx__isolation {
+  bool wanted;
+  sbx_guard_setup setup; /* but for ids */
+  char *paths[2 * SBX_GUARD_MOUNTS_MAX];
+  size_t path_count;
+} sbx__isolation;
+
+/* `options` NULL: not isolated. SBX_EINVAL, SBX_ENOMEM. */
+int sbx__isolated_configure(sbx__isolation *iso, const sbx_json *options, sbx_err *err);
+void sbx__isolated_deinit(sbx__isolation *iso);
+
+/* Who runs the commands when this process is root: the owner of the directory, unless that is root,
+ * too; NULL: a directory of our own. */
+void sbx__isolated_owner(const struct stat *directory, uid_t *uid, gid_t *gid);
+
+/* The setup file; `name` of the directory to remove, or "". The buffer's error. */
+int sbx__isolated_setup(sbx_buf *out, const sbx__isolation *iso, uid_t uid, gid_t gid,
+                        const char *name);
+/* A sandbox with these options was looked at from inside. */
+void sbx__isolated_verified(const sbx__isolation *iso);
+
+/* SBX_EISOLATION: why there is no sandbox. */
+int sbx__isolated_fail(const sbx_guard_hello *hello, sbx_err *err);
+/* JSON: an object of layers, each with state, errno and hint. */
+void sbx__isolated_describe(const sbx_guard_hello *hello, sbx_buf *out);
+
+#endif
