@@ -7,7 +7,7 @@
 // known (in #workspace or #leftovers) until its removal has succeeded.
 import { DockerSandbox } from "./docker.js";
 import { SandboxError, detailsOf, lazily, pathTraversal } from "./errors.js";
-import { LOCAL_MANIFEST } from "./local.js";
+import { LOCAL_MANIFEST, LocalSandbox } from "./local.js";
 import { checkManifest, withManifest } from "./manifest.js";
 import {
   asyncDispose,
@@ -42,7 +42,7 @@ const { dirname, isAbsolute, normalize } = process.getBuiltinModule("node:path")
 /** @import { LocalWorkspace, Manifest, RemoteWorkspace } from "./workspace.js" */
 /** @typedef {LocalWorkspace | RemoteWorkspace | DockerWorkspace} AnyWorkspace */
 
-const AGENT_OPTIONS = ["backend", "remote", "docker", "workspace", "manifest", "inheritEnv", "maxOutputBytes", "budget"];
+const AGENT_OPTIONS = ["backend", "remote", "docker", "isolated", "workspace", "manifest", "inheritEnv", "maxOutputBytes", "budget"];
 const SNAPSHOT_OPTIONS = ["signal", "exclude"];
 const EXCLUDE = 'an array of names or paths to leave out, such as ["node_modules", "*.pyc", "build/out"]';
 const MANIFEST_OPTIONS = ["files", "gitClones", "env"];
@@ -122,7 +122,7 @@ export class SandboxAgent {
     this.#manifest = checkWorkspace(given.workspace);
     if (given.backend === "remote" && this.#manifest.gitClones.length > 0) {
       throw invalid(
-        'SandboxAgent: `workspace.gitClones` works with backend "unix-local" and "docker"; clone with shell() instead',
+        'SandboxAgent: `workspace.gitClones` works with backend "isolated-local", "unix-local" and "docker"; clone with shell() instead',
       );
     }
   }
@@ -405,8 +405,28 @@ const containers = lazily("docker-workspace.js", () => import("./docker-workspac
  * @param {SandboxAgentConfig} config
  * @returns {{ providerId: string, make: (contents: Manifest) => Promise<AnyWorkspace>, facts: unknown }}
  */
-function workspaceMaker({ backend, remote, docker, manifest, inheritEnv, maxOutputBytes }) {
+function workspaceMaker({ backend, remote, docker, isolated, manifest, inheritEnv, maxOutputBytes }) {
+  if (backend !== "isolated-local") refuseGiven({ isolated }, 'goes with backend "isolated-local" only');
   switch (backend) {
+    case "isolated-local": {
+      refuseGiven({ remote }, 'goes with backend "remote" only');
+      refuseGiven({ docker }, 'goes with backend "docker" only');
+      refuseGiven({ inheritEnv, maxOutputBytes }, "goes into `isolated`, as in isolated: { maxOutputBytes: 65536 }");
+      // Each life of the workspace has a sandbox of its own; this one checks the options, and is never started.
+      /** @type {Record<string, any>} */
+      const options = { ...isolated };
+      refuseGiven({ "isolated.isolation": options.isolation }, "is what the backend says already: leave it out");
+      if (manifest !== undefined) {
+        refuseGiven({ "isolated.manifest": options.manifest }, "and `manifest` are the same: give one of the two");
+        options.manifest = checkManifest(manifest);
+      }
+      const { providerId, [forTools]: facts } = new LocalSandbox({ ...options, isolation: "required" }, "SandboxAgent: `isolated`");
+      return {
+        providerId,
+        make: async (contents) => new (await containers()).IsolatedWorkspace(options, contents),
+        facts,
+      };
+    }
     case "unix-local": {
       refuseGiven({ remote }, 'goes with backend "remote" only');
       refuseGiven({ docker }, 'goes with backend "docker" only');
@@ -461,7 +481,7 @@ function workspaceMaker({ backend, remote, docker, manifest, inheritEnv, maxOutp
     default:
       throw new SandboxError(
         `Unsupported sandbox backend ${JSON.stringify(String(backend).slice(0, 40))}: ` +
-          'use "docker" (a container of its own), "unix-local" (this machine, not isolated), or "remote" with a sandbox as `remote`',
+          'use "docker" (a container of its own), "isolated-local" (this machine, isolated; Linux), "unix-local" (this machine, not isolated), or "remote" with a sandbox as `remote`',
         { code: "ERR_SANDBOX_UNSUPPORTED" },
       );
   }

@@ -1,6 +1,7 @@
-// What a SandboxAgent with the backend "docker" works in: a container of its own, seeded as every workspace is.
+// What a SandboxAgent with the backend "docker" or "isolated-local" works in: a sandbox of its own, seeded as every
+// workspace is.
 //
-// A repository is cloned in the container where that has a network and git. Else it is cloned on this machine, by
+// A repository is cloned in the sandbox where that has a network and git. Else it is cloned on this machine, by
 // nobody's credentials but those in the address, and copied in without them.
 import { MISSING_PROGRAM, checkRef, cloneName, gitClone } from "./clone.js";
 import { DockerSandbox } from "./docker.js";
@@ -10,7 +11,7 @@ import { execWithin } from "./sandbox.js";
 import { snapshotOf } from "./snapshot.js";
 import { RemoteWorkspace } from "./workspace.js";
 
-/** @import { DockerSandboxOptions } from "../types/index.js" */
+/** @import { DockerSandboxOptions, LocalSandboxOptions } from "../types/index.js" */
 /** @import { Clone } from "./clone.js" */
 /** @import { Manifest } from "./workspace.js" */
 
@@ -35,18 +36,26 @@ mkdir -p "$PLACE" && tar -xof - -C "$PLACE"`;
 /** Whether it was said once that a clone comes from this machine. */
 let told = false;
 
-export class DockerWorkspace extends RemoteWorkspace {
+/**
+ * @typedef {object} Place what messages say
+ * @property {string} provider
+ * @property {string} into "the container"
+ * @property {string} bare why git cannot be run there
+ */
+
+/** Base of both. */
+class OwnWorkspace extends RemoteWorkspace {
   #sandbox;
   #hasNetwork;
+  #place;
   #stopped = new AbortController();
 
-  /** @param {DockerSandboxOptions} options @param {Manifest} manifest */
-  constructor(options, manifest) {
-    const sandbox = new DockerSandbox(options, "SandboxAgent: `docker`");
+  /** @param {DockerSandbox | LocalSandbox} sandbox @param {boolean} hasNetwork @param {Manifest} manifest @param {Place} place */
+  constructor(sandbox, hasNetwork, manifest, place) {
     super(sandbox, manifest);
     this.#sandbox = sandbox;
-    const { network } = options;
-    this.#hasNetwork = (network !== undefined && network !== "none") || options.manifest?.network?.default === "allow";
+    this.#hasNetwork = hasNetwork;
+    this.#place = place;
   }
 
   /** @override */
@@ -75,10 +84,10 @@ export class DockerWorkspace extends RemoteWorkspace {
     if (git && git.exitCode !== MISSING_PROGRAM) {
       const { cwd, directory } = placeOf(clone.path);
       const run = (/** @type {Record<string, any>} */ spec) => this.#exec({ cwd, ...spec });
-      await gitClone(run, clone, { index, directory, provider: "docker" });
+      await gitClone(run, clone, { index, directory, provider: this.#place.provider });
       return;
     }
-    tellOnce(cloneName(clone, index), git ? "whose image has no git" : "which has no network");
+    tellOnce(cloneName(clone, index), this.#place.into, git ? this.#place.bare : "which has no network");
     await this.#copy(await this.#cloneHere(clone, index), clone, index);
   }
 
@@ -88,13 +97,13 @@ export class DockerWorkspace extends RemoteWorkspace {
     const signal = this.#stopped.signal;
     try {
       const run = (/** @type {Record<string, any>} */ spec) => here[execWithin]({ ...spec, signal }, BOUNDS);
-      await gitClone(run, clone, { index, directory: "clone", provider: "docker", options: QUIET });
+      await gitClone(run, clone, { index, directory: "clone", provider: this.#place.provider, options: QUIET });
       const plain = withoutCredentials(clone.repo);
       if (plain !== clone.repo) await run({ argv: ["git", "-C", "clone", "remote", "set-url", "origin", plain] });
       const packed = await run({ argv: ["tar", "-cf", "clone.tar", "-C", "clone", "."], timeoutSeconds: COPY_SECONDS });
       const bytes = packed.exitCode === 0 ? await here.readBytes("clone.tar", { maxBytes: COPY_BYTES, signal }) : null;
       if (bytes) return bytes;
-      throw copyFailed(clone, index, packed.output);
+      throw copyFailed(clone, index, packed.output, this.#place);
     } finally {
       await here.close({ graceSeconds: 0 });
     }
@@ -108,12 +117,33 @@ export class DockerWorkspace extends RemoteWorkspace {
     });
     if (exitCode === 0) return;
     const words = exitCode === MISSING_PROGRAM ? "the image has no tar to unpack it with; use one that has, or clone with shell()" : output;
-    throw copyFailed(clone, index, words);
+    throw copyFailed(clone, index, words, this.#place);
   }
 
   /** @param {Record<string, any>} spec */
   #exec(spec) {
     return this.#sandbox[execWithin]({ ...spec, env: { ...this.manifest.env, ...spec.env }, signal: this.#stopped.signal }, BOUNDS);
+  }
+}
+
+export class DockerWorkspace extends OwnWorkspace {
+  /** @param {DockerSandboxOptions} options @param {Manifest} manifest */
+  constructor(options, manifest) {
+    const { network } = options;
+    const hasNetwork = (network !== undefined && network !== "none") || options.manifest?.network?.default === "allow";
+    super(new DockerSandbox(options, "SandboxAgent: `docker`"), hasNetwork, manifest, {
+      provider: "docker", into: "the container", bare: "whose image has no git",
+    });
+  }
+}
+
+export class IsolatedWorkspace extends OwnWorkspace {
+  /** @param {LocalSandboxOptions} options @param {Manifest} manifest */
+  constructor(options, manifest) {
+    const hasNetwork = options.network === "on" || options.manifest?.network?.default === "allow";
+    super(new LocalSandbox({ ...options, isolation: "required" }, "SandboxAgent: `isolated`"), hasNetwork, manifest, {
+      provider: "isolated-local", into: "the sandbox", bare: "which finds no git",
+    });
   }
 }
 
@@ -141,17 +171,17 @@ function withoutCredentials(repo) {
   }
 }
 
-/** @param {Clone} clone @param {number} index @param {string} words */
-function copyFailed(clone, index, words) {
-  const text = `git clone of ${cloneName(clone, index)} could not be copied into the container: ${words.trim().slice(-1000)}`;
-  return new SandboxError(text, { code: "ERR_SANDBOX_PROVIDER", provider: "docker" });
+/** @param {Clone} clone @param {number} index @param {string} words @param {Place} place */
+function copyFailed(clone, index, words, { provider, into }) {
+  const text = `git clone of ${cloneName(clone, index)} could not be copied into ${into}: ${words.trim().slice(-1000)}`;
+  return new SandboxError(text, { code: "ERR_SANDBOX_PROVIDER", provider });
 }
 
-/** @param {string} name @param {string} why */
-function tellOnce(name, why) {
+/** @param {string} name @param {string} into @param {string} why */
+function tellOnce(name, into, why) {
   if (told) return;
   told = true;
-  process.emitWarning(`SandboxAgent: ${name} is cloned on this machine and copied into the container, ${why}`, {
+  process.emitWarning(`SandboxAgent: ${name} is cloned on this machine and copied into ${into}, ${why}`, {
     type: "SandboxWarning",
     code: "CLOUDSANDBOX_CLONED_HERE",
   });

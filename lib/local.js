@@ -1,11 +1,12 @@
 // LocalSandbox: commands on this computer, with the privileges of this process.
 import { SandboxError } from "./errors.js";
+import { ISOLATED_OPTIONS, isolated } from "./isolated.js";
 import { withManifest } from "./manifest.js";
 import { guardPath, ownFile } from "./native.js";
 import {
   checkBoolean, checkEnvNames, checkEnvObject, checkNames, checkNumber, checkString, checkWord, invalid, readEnvironment,
 } from "./options.js";
-import { CALL_ONLY, COMMON_OPTIONS, NativeSandbox } from "./sandbox.js";
+import { CALL_ONLY, COMMON_OPTIONS, NativeSandbox, isolationText } from "./sandbox.js";
 
 const { readFileSync } = process.getBuiltinModule("node:fs");
 
@@ -13,7 +14,7 @@ const { readFileSync } = process.getBuiltinModule("node:fs");
 
 const LOCAL_OPTIONS = Object.freeze([
   ...COMMON_OPTIONS,
-  "workspace", "tempDir", "env", "inheritEnv", "killGraceSeconds", "nodePath", "isolation", "trusted",
+  "workspace", "tempDir", "env", "inheritEnv", "killGraceSeconds", "nodePath", "isolation", "trusted", ...ISOLATED_OPTIONS,
 ]);
 
 /** Of the host's, what every sandbox looks at. */
@@ -31,6 +32,15 @@ export const LOCAL_MANIFEST = Object.freeze({
   otherwise: UNKEPT,
 });
 
+/** What is kept of a manifest in an isolated sandbox. @type {import("./manifest.js").ManifestTable} */
+export const ISOLATED_MANIFEST = Object.freeze({
+  provider: "isolated-local",
+  existing: "workspace",
+  anyway: ["env", "network.default"],
+  network: ["network"],
+  keeps: { "network.default": (rule) => ({ network: rule === "deny" ? "off" : "on" }) },
+});
+
 let warned = false;
 
 /**
@@ -46,10 +56,28 @@ export class LocalSandbox extends NativeSandbox {
         code: "ERR_SANDBOX_UNSUPPORTED",
       });
     }
-    const given = withManifest(checkNames(options, LOCAL_OPTIONS, where, CALL_ONLY), LOCAL_MANIFEST);
-    const knowing = checkIsolation(given);
-    super({ provider: "local", providerId: "unix-local", options: given, own: ownOptions(given) });
-    if (!knowing) warnOnce();
+    const named = checkNames(options, LOCAL_OPTIONS, where, CALL_ONLY);
+    const level = checkIsolation(named);
+    const given = withManifest(named, level === "isolated" ? ISOLATED_MANIFEST : LOCAL_MANIFEST);
+    const own = ownOptions(given);
+    super({
+      provider: "local",
+      providerId: level === "isolated" ? "isolated-local" : "unix-local",
+      options: given,
+      own: level === "isolated" ? { ...own, ...isolated(given, own) } : own,
+    });
+    if (level === "unknowing") warnOnce();
+  }
+
+  /**
+   * What isolates the running sandbox, by layer: what is enforced, and what is not and why. null before a start, and
+   * for commands that are not isolated.
+   *
+   * @returns {import("../types/index.js").SandboxIsolation | null}
+   */
+  get isolation() {
+    const told = this[isolationText];
+    return told ? Object.freeze(JSON.parse(told)) : null;
   }
 }
 
@@ -149,21 +177,26 @@ function checkAbsolute(value, name) {
 }
 
 /**
- * Whether the user has said that isolation is not needed.
+ * What the user wants: "isolated"; "trusted", who has said that isolation is not needed; "unknowing".
  *
  * @param {Record<string, any>} options
  */
-function checkIsolation({ isolation = "best-effort", trusted = false }) {
+function checkIsolation(options) {
+  const { isolation = "best-effort", trusted = false } = options;
   checkWord(isolation, ["none", "best-effort", "required"], "isolation");
   checkBoolean(trusted, "trusted");
-  if (isolation === "required") {
-    throw new SandboxError(
-      "LocalSandbox cannot isolate the code that it runs. Use a remote sandbox for code that you do not trust, " +
-        'or pass isolation: "none" to run it with the privileges of this process.',
-      { code: "ERR_SANDBOX_ISOLATION_UNAVAILABLE", provider: "unix-local" },
-    );
+  if (isolation !== "required") {
+    const extra = ISOLATED_OPTIONS.find((name) => options[name] !== undefined);
+    if (extra) throw invalid(`\`${extra}\` is an option of the isolated sandbox: pass isolation: "required" with it`);
+    return trusted || isolation === "none" ? "trusted" : "unknowing";
   }
-  return trusted || isolation === "none";
+  if (trusted) throw invalid('`trusted: true` says that no isolation is needed, and isolation: "required" that it is: leave one of them out');
+  if (process.platform === "linux") return "isolated";
+  throw new SandboxError(
+    "LocalSandbox isolates on Linux only. Use a remote sandbox or Docker for code that you do not trust, " +
+      'or pass isolation: "none" to run it with the privileges of this process.',
+    { code: "ERR_SANDBOX_ISOLATION_UNAVAILABLE", provider: "isolated-local" },
+  );
 }
 
 function warnOnce() {

@@ -21,6 +21,8 @@ const { fileURLToPath } = process.getBuiltinModule("node:url");
  * @property {true} [backgroundRunning]
  * @property {true} [outputLost] some output did not come; how much is not known
  * @property {true} [oomKilled] the system has ended it for want of memory
+ * @property {number} [cpuMicroseconds] with `peakBytes`
+ * @property {number} [peakBytes] left out where it is not known
  * @property {NativeKept} [output] left out when there was none
  * @property {NativeKept} [stdout] left out when there was none
  * @property {NativeKept} [stderr] left out when there was none
@@ -68,6 +70,7 @@ const { fileURLToPath } = process.getBuiltinModule("node:url");
  * @property {(id: number) => void} cancel
  * @property {string | null} id
  * @property {number} capabilities
+ * @property {string} isolation JSON, or ""
  * @property {(json: string) => void} [onProgress] set by us: told how far a long start is
  * @property {(json: string) => void} [onLife] set by us: told what has become of a sandbox
  */

@@ -96,6 +96,9 @@ export const checksNetwork = Symbol("checksNetwork");
 /** Key of what changes the life of a sandbox; a subclass makes it public where its provider can. */
 export const control = Symbol("control");
 
+/** Key of what isolates the running sandbox, as JSON; "" where nothing of ours does. */
+export const isolationText = Symbol("isolationText");
+
 /** Languages of run(), the default first. */
 export const LANGUAGES = Object.freeze(/** @type {const} */ (["python", "node", "shell"]));
 const CODE_LANGUAGES = /** @type {const} */ (["python", "node"]);
@@ -325,6 +328,10 @@ export class NativeSandbox {
   /** What is known of a network that the manifest turns off. @returns {SandboxNetworkIsolation} */
   get networkIsolation() {
     return this.#guard?.isolation ?? this.#isolation;
+  }
+
+  get [isolationText]() {
+    return this.#handle.isolation;
   }
 
   get [checksNetwork]() {
@@ -1090,6 +1097,7 @@ function execResult(raw, asText) {
   };
   if (raw.signal !== undefined) result.signal = raw.signal;
   if (raw.oomKilled) result.oomKilled = true;
+  if (raw.peakBytes !== undefined) result.usage = { cpuSeconds: (raw.cpuMicroseconds ?? 0) / 1e6, peakMemoryBytes: raw.peakBytes };
   return raw.details === undefined ? result : Object.assign(result, detailsOf(raw.details));
 }
 

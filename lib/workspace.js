@@ -295,7 +295,7 @@ export class RemoteWorkspace extends ManifestWorkspace {
   /** @returns {Promise<WorkspaceFile[]>} */
   async snapshotFiles() {
     throw new SandboxError(
-      'snapshot() works with backend "unix-local" and "docker": snapshots of a remote sandbox are provider-specific',
+      'snapshot() works with backend "isolated-local", "unix-local" and "docker": snapshots of a remote sandbox are provider-specific',
       { code: "ERR_SANDBOX_UNSUPPORTED" },
     );
   }

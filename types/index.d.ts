@@ -281,6 +281,8 @@ export interface ExecResult<Data extends string | Uint8Array = string> {
   backgroundRunning: boolean;
   /** It was killed for want of memory; absent otherwise, and where nobody tells. */
   oomKilled?: true;
+  /** What the command has used, where that is known: it, and the processes that it has waited for. On this machine. */
+  usage?: { cpuSeconds: number; peakMemoryBytes: number };
   durationMs: number;
   /** Code in an interpreter: what it showed, in order. */
   results?: ExecShownResult[];
@@ -528,26 +530,73 @@ export interface LocalSandboxOptions extends SandboxPolicyOptions {
   /** Refuses commands once it is spent, before anything is sent. */
   budget?: SandboxBudget | undefined;
   /**
-   * There is no isolated level yet. "best-effort" (default): as much as there is, with a warning on the
-   * first use. "required": the constructor throws. "none" says that this is known and keeps the warning
-   * away, as `trusted` does.
+   * "required": commands are isolated from this machine, or start() rejects with
+   * ERR_SANDBOX_ISOLATION_UNAVAILABLE; Linux only, see docs/isolation.md. Else they are not: "best-effort" (default)
+   * warns of that on the first use, "none" says that it is known and keeps the warning away, as `trusted` does.
    */
   isolation?: "none" | "best-effort" | "required" | undefined;
   /** What runs here is trusted: no warning. */
   trusted?: boolean | undefined;
+
+  // The rest goes with isolation: "required".
+
+  /** Layers without which there is to be no sandbox, besides those that are required anyway. */
+  require?: readonly SandboxIsolationLayer[] | undefined;
+  /** Layers that may be missing. */
+  accept?: readonly SandboxIsolationLayer[] | undefined;
+  /** "off" (default): nothing but a loopback of its own. "on": the network of this machine, its loopback included. */
+  network?: "off" | "on" | undefined;
+  /** Absolute paths that are to be seen at the same place in the sandbox, and cannot be written. */
+  readOnlyPaths?: readonly string[] | undefined;
+  /** "required" (default): a limit that cannot be kept rejects the start. "best-effort": what there is, is taken. */
+  limits?: "required" | "best-effort" | undefined;
+  /** Of all commands together. */
+  memoryMb?: number | undefined;
+  /** Processes and threads of all commands together; default 256. */
+  processes?: number | undefined;
+  /** Processor time of each process. */
+  cpuSeconds?: number | undefined;
+  /** Size of each file. */
+  maxFileMb?: number | undefined;
+  /** All that is in /tmp and in the home; /dev/shm has as much again. Default 512. */
+  tempMb?: number | undefined;
+  /** Open files of each process; default 1024. */
+  openFiles?: number | undefined;
 }
 
+/** A wall between a sandbox and this machine; docs/isolation.md says what each is good for. */
+export type SandboxIsolationLayer =
+  | "userns" | "mounts" | "pidns" | "procfs" | "netns" | "ipcns" | "utsns" | "cgroupns"
+  | "no_new_privs" | "capabilities" | "seccomp" | "landlock" | "session" | "keyring" | "rlimits"
+  | "cgroup_memory" | "cgroup_pids" | "cgroup_cpu" | "cgroup_kill" | "disk_quota";
+
+/** Each was looked at from inside, not taken on trust. */
+export type SandboxIsolation = Readonly<
+  Record<
+    SandboxIsolationLayer,
+    {
+      readonly state: "enforced" | "partial" | "unavailable" | "off";
+      /** Such as "EPERM". */
+      readonly errno?: string;
+      /** Why, and what to do about it. */
+      readonly hint?: string;
+    }
+  >
+>;
+
 /**
- * Runs commands on this machine, in a directory of their own.
+ * Runs commands on this machine, in a directory of their own. Linux and macOS.
  *
- * **This is not isolation.** Commands have your user's rights: they can read your files and use your
- * network. Time, output and left-over processes are bounded, nothing else. Nothing in this package
- * chooses it for you. Linux and macOS.
+ * **Without isolation: "required" this is not isolation.** Commands have your user's rights then: they can read your
+ * files and use your network. Time, output and left-over processes are bounded, nothing else. Nothing in this package
+ * chooses it for you.
  */
 export class LocalSandbox extends NativeSandbox {
   constructor(options?: LocalSandboxOptions);
-  /** "unix-local" */
+  /** "unix-local"; "isolated-local" with isolation: "required" */
   get providerId(): string;
+  /** What isolates the running sandbox; null before a start, and for commands that are not isolated. */
+  get isolation(): SandboxIsolation | null;
 }
 
 // ---- Daytona --------------------------------------------------------------------------------------
@@ -1366,7 +1415,7 @@ export function describeToolLibrary(
 
 // ---- SandboxAgent ---------------------------------------------------------------------------------
 
-export type SandboxBackend = "unix-local" | "docker" | "remote";
+export type SandboxBackend = "isolated-local" | "unix-local" | "docker" | "remote";
 
 export interface WorkspaceFile {
   path: string;
@@ -1379,7 +1428,7 @@ export interface WorkspaceManifest {
   /** Written in this order by start(). */
   files?: readonly WorkspaceFile[] | undefined;
   /**
-   * Cloned after the files, in this order, each within 30 seconds. On "unix-local" and "docker"; into a container that
+   * Cloned after the files, in this order, each within 30 seconds. Not on "remote"; into a sandbox that
    * has no network, or no git, a clone that was made on this machine is copied. With a `ref` (a branch, a tag or a
    * commit) the clone stands at that commit, on no branch.
    */
@@ -1410,6 +1459,23 @@ export interface LocalAgentConfig {
   maxOutputBytes?: number | undefined;
   remote?: undefined;
   docker?: undefined;
+  isolated?: undefined;
+}
+
+export interface IsolatedAgentConfig {
+  /** This machine, isolated; Linux. Each resume() makes a new sandbox. See docs/isolation.md. */
+  backend: "isolated-local";
+  /** Options of the LocalSandbox, but for `isolation`. */
+  isolated?: Omit<LocalSandboxOptions, "isolation" | "trusted"> | undefined;
+  /** What the sandbox may do. */
+  manifest?: SandboxManifest | undefined;
+  workspace?: WorkspaceManifest | undefined;
+  /** Over all its lives; `start()` and `resume()` are no commands. */
+  budget?: SandboxBudget | undefined;
+  remote?: undefined;
+  docker?: undefined;
+  inheritEnv?: undefined;
+  maxOutputBytes?: undefined;
 }
 
 export interface DockerAgentConfig {
@@ -1423,6 +1489,7 @@ export interface DockerAgentConfig {
   /** Over all its lives; `start()` and `resume()` are no commands. */
   budget?: SandboxBudget | undefined;
   remote?: undefined;
+  isolated?: undefined;
   inheritEnv?: undefined;
   maxOutputBytes?: undefined;
 }
@@ -1439,9 +1506,10 @@ export interface RemoteAgentConfig {
   docker?: undefined;
   inheritEnv?: undefined;
   maxOutputBytes?: undefined;
+  isolated?: undefined;
 }
 
-export type SandboxAgentConfig = LocalAgentConfig | DockerAgentConfig | RemoteAgentConfig;
+export type SandboxAgentConfig = IsolatedAgentConfig | LocalAgentConfig | DockerAgentConfig | RemoteAgentConfig;
 
 export interface SandboxSnapshotOptions extends SandboxCallOptions {
   /**
@@ -1462,6 +1530,8 @@ export interface SandboxSnapshotOptions extends SandboxCallOptions {
  *   `cancelled: true` and exit code 130 after its process tree was ended. The exit code after a death
  *   by a signal, whichever it was, is 137. A path that leaves the workspace, also through a link,
  *   rejects with PathSecurityError.
+ * - "isolated-local" works in an isolated LocalSandbox of its own; files, clones and snapshots as on "unix-local",
+ *   everything else as in a LocalSandbox.
  * - "docker" works in a container of its own; files, clones and snapshots as on "unix-local", everything else as in a
  *   DockerSandbox.
  * - "remote" passes every call on, with the workspace's variables added. It owns the object it was

@@ -47,6 +47,10 @@ function needs(provider) {
 export async function providers(values) {
   const rows = await Promise.all(listSandboxProviders().map(async (name) => {
     if (name === "local") return { name, ready: true, text: PLACES.local };
+    if (name === "isolated-local") {
+      const { state, text } = await isolation();
+      return { name, ready: state === "ok", text: `a folder of this machine, isolated: ${text}` };
+    }
     if (name === "docker") {
       const { state, text } = await engine();
       return { name, ready: state === "ok", text: `${PLACES.docker}: ${text}` };
@@ -65,6 +69,7 @@ export async function doctor(values) {
     binary(),
     await curl(),
     await local(),
+    await isolation(),
     ...kernel(),
     await engine(),
     ...(await Promise.all(Object.keys(NEEDS).map((name) => service(name, values.offline === true)))),
@@ -104,6 +109,22 @@ async function curl() {
   const [tls] = [["GnuTLS", /gnutls/, file], ["OpenSSL", /libssl/, named(/libssl/)], ["mbed TLS", /libmbedtls/, named(/libmbedtls/)], ["wolfSSL", /libwolfssl/, named(/libwolfssl/)]]
     .filter(([, name, where]) => where && name.test(where));
   return { name: "libcurl", state: "ok", text: `${file}${tls ? `, ${tls[0]}` : ""}` };
+}
+
+/** @returns {Promise<Finding>} */
+async function isolation() {
+  const name = "isolation";
+  try {
+    const sandbox = new LocalSandbox({ isolation: "required" });
+    try {
+      await sandbox.start();
+      return { name, state: /** @type {const} */ ("ok"), text: "this machine can isolate local commands" };
+    } finally {
+      await sandbox.close();
+    }
+  } catch (error) {
+    return { name, state: /** @type {const} */ ("missing"), text: oneLine(error) };
+  }
 }
 
 /** @returns {Promise<Finding>} */

@@ -53,7 +53,7 @@ export async function sandboxOf(values) {
     if (!values.provider && options.trusted === undefined && options.isolation === undefined) {
       say("this runs on your machine with your rights; choose where with --provider, or say --provider local");
     }
-    options.trusted ??= true;
+    if (options.isolation === undefined) options.trusted ??= true;
     if (values.sandbox !== undefined) options.workspace = resolve(values.sandbox);
     else if (values.workspace !== undefined) options.workspace = resolve(values.workspace);
     else if (values.keep) options.workspace = await mkdtemp(join(tmpdir(), "cloudsandbox-kept-"));

@@ -13,7 +13,7 @@
 //                   lose(sandbox)    the sandbox vanishes behind its object's back
 import { mkdirSync, readdirSync, rmSync } from "node:fs";
 import path from "node:path";
-import { after } from "node:test";
+import { after, test } from "node:test";
 
 import { E2BSandbox, LocalSandbox, SandboxAgent } from "cloudsandbox";
 
@@ -87,6 +87,49 @@ const local = {
   },
 };
 
+/** The same behind namespaces and filters. A machine that cannot isolate says so, once, and has no row. */
+const isolated = {
+  name: "isolated",
+  providerId: "isolated-local",
+  facts: { ...local.facts, knowsHome: false, manifest: { keeps: ['network.default: "deny"'] } },
+  world(t) {
+    const base = tempDir(t);
+    const parent = path.join(base, "sandboxes");
+    mkdirSync(parent);
+    const track = closer(t, () => removeTree(parent));
+    return {
+      make: (options) => track(new LocalSandbox({ tempDir: parent, isolation: "required", ...options })),
+      existing: () => readdirSync(parent),
+      breakCreation() {
+        rmSync(parent, { recursive: true });
+        return () => mkdirSync(parent);
+      },
+      lose: (sandbox) => rmSync(sandbox.sandboxId, { recursive: true }),
+    };
+  },
+};
+
+/** Why this machine cannot isolate; undefined: it can. */
+async function whyNotIsolated() {
+  const sandbox = new LocalSandbox({ isolation: "required" });
+  try {
+    await sandbox.start();
+    return undefined;
+  } catch (error) {
+    if (error.code !== "ERR_SANDBOX_ISOLATION_UNAVAILABLE") throw error;
+    return error.message;
+  } finally {
+    await sandbox.close();
+  }
+}
+
+async function isolatedRows() {
+  const why = await whyNotIsolated();
+  if (why === undefined) return [isolated];
+  test("row isolated", { skip: `unavailable here: ${why}` });
+  return [];
+}
+
 /**
  * E2B's emulator, one for all tests of a file; each world has an API key of its own there. With `tls` it
  * is reached over HTTP/2.
@@ -143,6 +186,7 @@ const real = engineRows(closer);
 
 const emulated = async () => [
   local,
+  ...(await isolatedRows()),
   await e2b("e2b"),
   await e2b("e2bh2", makeCertificate(["127.0.0.1"])),
   ...(await daytonaRows(closer)),

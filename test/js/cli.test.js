@@ -54,7 +54,7 @@ describe("help and mistakes", { concurrency: 2 }, () => {
     [["shell", "--frob", "x"], /^cloudsandbox: Unknown option '--frob'\. See `cloudsandbox shell --help`\.\n$/],
     [["shell", "-t", "soon", "ls"], /--timeout must be a number of seconds above 0/],
     [["shell", "-e", "A", "ls"], /--env must be NAME=VALUE/],
-    [["shell", "-p", "lokal", "ls"], /there is no provider "lokal"; there are local, e2b, /],
+    [["shell", "-p", "lokal", "ls"], /there is no provider "lokal"; there are local, isolated-local, e2b, /],
     [["shell", "-p", "local", "-o", "imag=x", "ls"], /there is no option `imag`/],
     [["run", "notes.txt"], /the name of notes\.txt does not tell its language; say --language/],
     [["run", "-l", "ruby", "x.rb"], /--language must be python, node or shell/],

@@ -69,7 +69,10 @@ describe("LocalSandbox", () => {
     assert.equal(sandbox.sandboxId, null);
   });
 
-  test("isolation that does not exist is refused, and the way out named", () => {
+  test("isolation that this system does not have is refused, and the way out named", (t) => {
+    const platform = Object.getOwnPropertyDescriptor(process, "platform");
+    t.after(() => Object.defineProperty(process, "platform", platform));
+    Object.defineProperty(process, "platform", { ...platform, value: "darwin" });
     assert.throws(
       () => new LocalSandbox({ isolation: "required" }),
       ({ code, message }) =>

@@ -21,9 +21,10 @@ const refusal = (message) => ({ name: "SandboxError", code: "ERR_SANDBOX_INVALID
 
 describe("registry", () => {
   test("the built-in providers stand in it, by their names", () => {
-    assert.deepEqual(listSandboxProviders().slice(0, 7), ["local", "e2b", "daytona", "docker", "http", "vercel", "agentcore"]);
+    assert.deepEqual(listSandboxProviders().slice(0, 8), ["local", "isolated-local", "e2b", "daytona", "docker", "http", "vercel", "agentcore"]);
     const made = {
       local: [LocalSandbox, { trusted: true }],
+      "isolated-local": [LocalSandbox, {}],
       e2b: [E2BSandbox, { apiKey: "k" }],
       daytona: [DaytonaSandbox, { apiKey: "k" }],
       docker: [DockerSandbox, {}],

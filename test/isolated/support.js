@@ -1,0 +1,77 @@
+// What the tests of the isolated sandbox share. Attacks are Python programs that run inside: with ctypes they make the
+// system calls themselves, and print what came of each as JSON.
+import { after } from "node:test";
+
+import { LocalSandbox } from "cloudsandbox";
+
+const PRELUDE = `
+import ctypes, errno, json, os, platform, resource, signal, socket, stat, subprocess, sys, time
+libc = ctypes.CDLL(None, use_errno=True)
+INTEL = platform.machine() == "x86_64"
+def name(number): return errno.errorcode.get(number, str(number))
+def call(intel, arm, *args):
+    """A system call by its two numbers: "ok", or the name of the error."""
+    ctypes.set_errno(0)
+    words = [ctypes.c_long(a) if isinstance(a, int) else a for a in args]
+    result = libc.syscall(ctypes.c_long(intel if INTEL else arm), *words)
+    return "ok" if result >= 0 else name(ctypes.get_errno())
+def attempt(do):
+    try:
+        do()
+        return "ok"
+    except OSError as e:
+        return name(e.errno)
+def read(path): return attempt(lambda: open(path, "rb").read(1))
+def write(path): return attempt(lambda: os.close(os.open(path, os.O_WRONLY)))
+def tell(value): print(json.dumps(value))
+`;
+
+/** Why this machine cannot isolate; undefined: it can. */
+async function whyNot() {
+  const sandbox = new LocalSandbox({ isolation: "required" });
+  try {
+    await sandbox.start();
+    return undefined;
+  } catch (error) {
+    if (error.code !== "ERR_SANDBOX_ISOLATION_UNAVAILABLE") throw error;
+    return `unavailable here: ${error.message}`;
+  } finally {
+    await sandbox.close();
+  }
+}
+
+/** As a test's `skip`: false, or why none of them can be run. Never a pass. */
+export const unavailable = (await whyNot()) ?? false;
+
+/** A sandbox of one file, closed after its tests. */
+export function shared(options) {
+  const sandbox = new LocalSandbox({ isolation: "required", ...options });
+  after(() => sandbox.close());
+  return sandbox;
+}
+
+/** A sandbox of one test. */
+export function own(t, options) {
+  const sandbox = new LocalSandbox({ isolation: "required", ...options });
+  t.after(() => sandbox.close());
+  return sandbox;
+}
+
+/** What the program has told, run with `options` of exec(). */
+export async function attack(sandbox, code, options) {
+  const result = await sandbox.exec({ code: `${PRELUDE}\n${code}`, language: "python", timeoutSeconds: 30, ...options });
+  try {
+    return JSON.parse(result.stdout.trim().split("\n").at(-1));
+  } catch {
+    throw new Error(`the attack told nothing: ${JSON.stringify(result)}`);
+  }
+}
+
+/** Skips the test when a layer is not there. Returns whether it was. */
+export async function lacks(t, sandbox, layer) {
+  await sandbox.start();
+  const { state, errno } = sandbox.isolation[layer];
+  if (state === "enforced") return false;
+  t.skip(`unavailable here: ${layer}, ${errno ?? state}`);
+  return true;
+}
