@@ -156,10 +156,10 @@ const char *sbx_sandbox_id(const sbx_sandbox *sb);
 
 #define SBX_ISOLATION_MAX 16384
 
-/* What isolates the running sandbox from this machine: writes one JSON object with a member for each
- * layer, an object with "state" ("enforced", "partial", "unavailable" or "off") and perhaps "errno"
- * and "hint", and returns its length. 0 before a start, where it is not this library that isolates,
- * and for less room than SBX_ISOLATION_MAX. */
+/* What isolates the running sandbox from this machine: writes one JSON object with a member for
+ * each layer, an object with "state" ("enforced", "partial", "unavailable" or "off") and perhaps
+ * "errno" and "hint", and returns its length. 0 before a start, where it is not this library that
+ * isolates, and for less room than SBX_ISOLATION_MAX. */
 size_t sbx_sandbox_isolation(const sbx_sandbox *sb, char *out, size_t room);
 
 /* `err` is NULL on success. */
