@@ -160,8 +160,10 @@ describe("run and shell", { concurrency: 4 }, () => {
 describe("exec", { concurrency: 4 }, () => {
   test("tells everything, with exactly its keys", async (t) => {
     const sandbox = open(t);
-    const { durationMs, output, ...rest } = await sandbox.exec({ command: "echo out; echo err >&2; exit 4" });
+    const { durationMs, output, usage, ...rest } = await sandbox.exec({ command: "echo out; echo err >&2; exit 4" });
     assert.ok(durationMs >= 0 && Number.isInteger(durationMs));
+    assert.deepEqual(Object.keys(usage), ["cpuSeconds", "peakMemoryBytes"]);
+    assert.ok(usage.cpuSeconds >= 0 && usage.peakMemoryBytes > 100_000);
     assert.equal(output.split("\n").sort().join(" ").trim(), "err out");
     assert.deepStrictEqual(rest, {
       status: "exited",
