@@ -212,11 +212,33 @@ void sbx__http_done(sbx__exchange *x, CURLcode result) {
   sbx_op_finish(&x->http.op, code == SBX_OK ? NULL : &err);
 }
 
+/* Whether a kept connection was closed while the body was sent. libcurl sends a request again by
+ * itself when it finds such a connection closed, but not in the midst of a body (7.88 to 8.x). */
+static bool was_cut_off(const sbx__exchange *x, CURLcode result) {
+  long made = 1;
+  return (result == CURLE_SEND_ERROR || result == CURLE_RECV_ERROR) && x->repeatable &&
+         !x->resent && x->upgrade == NULL && x->head_bytes == 0 && x->failure.code == SBX_OK &&
+         x->curl->easy_getinfo(x->easy, CURLINFO_NUM_CONNECTS, &made) == CURLE_OK && made == 0;
+}
+
+static void transfer_done(sbx_transfer *transfer, CURLcode result);
+
+/* Sends it once more, on a connection of its own; the deadline stays. */
+static void send_again(sbx__exchange *x, CURLcode result) {
+  sbx_err err;
+  x->resent = true;
+  x->curl->easy_setopt(x->easy, CURLOPT_FRESH_CONNECT, 1L);
+  if (sbx_transfer_start(&x->transfer, x->http.op.loop, x->easy, transfer_done, &err) != SBX_OK)
+    sbx__http_done(x, result);
+}
+
 static void transfer_done(sbx_transfer *transfer, CURLcode result) {
   sbx__exchange *x =
       (sbx__exchange *)(void *)((char *)transfer - offsetof(sbx__exchange, transfer));
   if (x->upgrade != NULL && result == CURLE_OK)
     sbx__http_upgrade_begin(x);
+  else if (was_cut_off(x, result))
+    send_again(x, result);
   else
     sbx__http_done(x, result);
 }

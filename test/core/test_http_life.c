@@ -281,6 +281,39 @@ static void test_at_most_once(void **state) {
   }
 }
 
+/* The same in the middle of the body, as bytes and as a part of a form. */
+static void test_at_most_once_in_the_middle(void **state) {
+  enum { SIZE = 8 << 20 };
+  fixture *f = *state;
+  reply r = {0};
+  char *bytes = malloc(SIZE);
+  memset(bytes, 'x', SIZE);
+  const sbx_http_part part = {.name = sbx_slice_str("file"), .content = sbx_slice_of(bytes, SIZE)};
+  for (int i = 0; i < 4; i++) {
+    bool repeatable = i % 2 == 1;
+    int64_t before = count(f, "requests", "/cut");
+    get(f, server.raw, "/cut", &r);
+    assert_ok(&r, 200);
+    drop(&r);
+    sbx_http_request request = to(f, "POST", server.raw, "/cut");
+    request.repeatable = repeatable;
+    if (i < 2) {
+      request.body = sbx_slice_of(bytes, SIZE);
+    } else {
+      request.parts = &part;
+      request.part_count = 1;
+    }
+    run(f, NULL, &request, &r);
+    if (repeatable)
+      assert_ok(&r, 200);
+    else
+      assert_error(&r, SBX_ENET, true, "");
+    drop(&r);
+    assert_int_equal(count(f, "requests", "/cut") - before, repeatable ? 3 : 2);
+  }
+  free(bytes);
+}
+
 static void stop_waiting(uv_timer_t *timer) {
   *(bool *)timer->data = true;
 }
@@ -479,6 +512,7 @@ int main(void) {
       HTTP_TEST(test_clients_are_shared_by_their_options),
       HTTP_TEST(test_connections_are_kept),
       HTTP_TEST(test_at_most_once),
+      HTTP_TEST(test_at_most_once_in_the_middle),
       HTTP_TEST(test_the_end_of_a_kept_connection),
       HTTP_TEST(test_many_at_a_time_beside_a_slow_one),
       HTTP_TEST(test_a_silent_service_holds_no_other_request),

@@ -164,6 +164,7 @@ const RAW = {
   "/close": { send: "", then: "end" },
   "/not-http": { send: "SSH-2.0-OpenSSH_9.2\r\n", then: "end" },
   "/http09": { send: "<html>old</html>", then: "end" },
+  "/cut": { send: `${OK}Content-Length: 2\r\n\r\nok`, then: "keep" },
   "/leaves": { send: `${OK}Content-Length: 2\r\n\r\nok`, then: "end later" },
   "/early": { send: `HTTP/1.1 103 Early Hints\r\nX-A: 1\r\n\r\n${OK}X-B: 2\r\nContent-Length: 2\r\n\r\nok`, then: "keep" },
   "/fold": { send: `${OK}X-A: 1\r\n  folded\r\nContent-Length: 0\r\n\r\n`, then: "end" },
@@ -181,6 +182,12 @@ function rawConnection(socket) {
       // Answers at once and reads no further.
       socket.pause();
       return socket.end("HTTP/1.1 413 Too Large\r\nContent-Length: 3\r\nConnection: close\r\n\r\nbig");
+    }
+    if (served > 0 && text.startsWith("POST /cut ")) {
+      // Closes a kept connection in the middle of what comes.
+      text = "";
+      bump(counts.requests, "/cut");
+      return socket.resetAndDestroy();
     }
     const head = text.indexOf("\r\n\r\n");
     const length = Number(/content-length: (\d+)/i.exec(text)?.[1] ?? 0);
