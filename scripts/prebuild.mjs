@@ -20,7 +20,7 @@ const out = path.join(root, "build/prebuilds");
 
 /**
  * What zig calls each target. glibc 2.28 is that of Debian 10, RHEL 8 and Amazon Linux 2023; memfd_create, which is
- * used, needs 2.27. The macOS ones compile and link here and have never run: they are not published.
+ * used, needs 2.27. The macOS ones are built as far as headers allow and have never run: they are not published.
  */
 const TARGETS = {
   "linux-x64-glibc": "x86_64-linux-gnu.2.28",

@@ -27,6 +27,15 @@ static inline int sbx_os_socketpair(int fd[2]) {
   return socketpair(AF_UNIX, SOCK_STREAM | SOCK_CLOEXEC, 0, fd);
 }
 
+/* A stream socket of that family, and the next connection of a listener; neither blocks. */
+static inline int sbx_os_stream(int family) {
+  return socket(family, SOCK_STREAM | SOCK_NONBLOCK | SOCK_CLOEXEC, 0);
+}
+
+static inline int sbx_os_accept(int listener) {
+  return accept4(listener, NULL, NULL, SOCK_NONBLOCK | SOCK_CLOEXEC);
+}
+
 /* recvmsg(); descriptors that come with the message are closed on exec. */
 static inline ssize_t sbx_os_recvmsg(int fd, struct msghdr *msg, int flags) {
   return recvmsg(fd, msg, flags | MSG_CMSG_CLOEXEC);
@@ -51,6 +60,22 @@ static inline int sbx_os_socketpair(int fd[2]) {
   if (rc == 0)
     sbx_os_close_on_exec(fd, 2);
   return rc;
+}
+
+static inline int sbx_os_unblocked(int fd) {
+  if (fd >= 0) {
+    sbx_os_close_on_exec(&fd, 1);
+    (void)fcntl(fd, F_SETFL, O_NONBLOCK);
+  }
+  return fd;
+}
+
+static inline int sbx_os_stream(int family) {
+  return sbx_os_unblocked(socket(family, SOCK_STREAM, 0));
+}
+
+static inline int sbx_os_accept(int listener) {
+  return sbx_os_unblocked(accept(listener, NULL, NULL));
 }
 
 static inline ssize_t sbx_os_recvmsg(int fd, struct msghdr *msg, int flags) {

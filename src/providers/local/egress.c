@@ -3,6 +3,7 @@
 
 #include "core/alloc.h"
 #include "core/err.h"
+#include "core/os.h"
 #include "providers/local/egress_conn.h"
 
 #include <errno.h>
@@ -40,7 +41,7 @@ static void on_listener(void *arg, int events) {
   (void)events;
   for (int i = 0; i < ACCEPT_MOST && egress->shared.totals.open < egress->shared.limits.connections;
        i++) {
-    int fd = accept4(egress->listener, NULL, NULL, SOCK_NONBLOCK | SOCK_CLOEXEC);
+    int fd = sbx_os_accept(egress->listener);
     if (fd >= 0) {
       sbx__egress_conn_start(&egress->shared, fd);
     } else if (errno == EAGAIN) {

@@ -10,6 +10,7 @@
 
 #include "core/alloc.h"
 #include "core/err.h"
+#include "core/os.h"
 #include "providers/local/egress_tls.h"
 
 #include <errno.h>
@@ -381,7 +382,7 @@ static socklen_t addr_len(const struct sockaddr_storage *addr) {
 static bool connect_one(sbx__egress_conn *c, const struct sockaddr_storage *addr) {
   int on = 1;
   c->connect_error = 0;
-  c->host_fd = socket(addr->ss_family, SOCK_STREAM | SOCK_NONBLOCK | SOCK_CLOEXEC, 0);
+  c->host_fd = sbx_os_stream(addr->ss_family);
   if (c->host_fd < 0 || (connect(c->host_fd, (const struct sockaddr *)addr, addr_len(addr)) != 0 &&
                          errno != EINPROGRESS))
     c->connect_error = errno;
