@@ -92,7 +92,7 @@ const local = {
 const isolated = {
   name: "isolated",
   providerId: "isolated-local",
-  facts: { ...local.facts, knowsHome: false, manifest: { keeps: ['network.default: "deny"'] } },
+  facts: { ...local.facts, knowsHome: false, ownLoopback: true, manifest: { keeps: ['network.default: "deny"'] } },
   world(t) {
     const base = tempDir(t);
     const parent = path.join(base, "sandboxes");
