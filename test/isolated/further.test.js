@@ -9,10 +9,9 @@ import { describe, test } from "node:test";
 
 import { LocalSandbox } from "cloudsandbox";
 
-import { ROOT } from "../support/node.js";
 import { tempDir } from "../support/temp.js";
 import { eventually } from "../support/wait.js";
-import { attack, own, shared, unavailable } from "./support.js";
+import { attack, own, shared, startUnder, unavailable } from "./support.js";
 
 /** Processes of this machine, but those that have ended. */
 function processes() {
@@ -145,23 +144,9 @@ tell([came, count])`);
   }
 });
 
-/** What a start comes to where /proc was made as `cover` says, for an ordinary user. */
-function startUnder(cover, options) {
-  const code = `
-    import { LocalSandbox } from "cloudsandbox";
-    const s = new LocalSandbox({ isolation: "required", ...${JSON.stringify(options)} });
-    try { console.log((await s.shell("echo ran")).output); } catch (e) { console.log(e.code, e.message); }
-    await s.close();`;
-  const line = `exec unshare -Urmpf --mount-proc sh -c '${cover} && exec "$@"' sh "$@"`;
-  const user = process.getuid() === 0 ? { uid: 65534, gid: 65534 } : {};
-  const { stdout, stderr } = spawnSync("sh", ["-c", line, "sh", process.execPath, "--input-type=module", "-e", code], {
-    cwd: ROOT,
-    encoding: "utf8",
-    env: { PATH: process.env.PATH, HOME: "/" },
-    timeout: 60_000,
-    ...user,
-  });
-  return stdout.trim() || `nothing: ${stderr}`;
+/** What a start comes to where /proc was made as `cover` says. */
+function startWith(t, cover, options) {
+  return startUnder(t, `exec unshare -Urmpf --mount-proc sh -c '${cover} && exec "$@"' sh "$@"`, options);
 }
 
 describe("isolated: a /proc of the machine that hides something", { skip: unavailable }, () => {
@@ -171,8 +156,8 @@ describe("isolated: a /proc of the machine that hides something", { skip: unavai
   ]) {
     test(`58 ${what}: named, and what accept is for`, (t) => {
       if (spawnSync("unshare", ["-Ur", "true"]).status !== 0) return t.skip("unavailable here: user namespaces of unshare(1)");
-      assert.match(startUnder(cover), /^ERR_SANDBOX_ISOLATION_UNAVAILABLE .*Layer procfs: EPERM: /);
-      assert.equal(startUnder(cover, { accept: ["procfs"] }), "ran");
+      assert.match(startWith(t, cover), /^ERR_SANDBOX_ISOLATION_UNAVAILABLE .*Layer procfs: EPERM: /);
+      assert.equal(startWith(t, cover, { accept: ["procfs"] }), "ran");
     });
   }
 });

@@ -3,34 +3,18 @@ import assert from "node:assert/strict";
 import { spawn, spawnSync } from "node:child_process";
 import { once } from "node:events";
 import { existsSync, readdirSync } from "node:fs";
-import path from "node:path";
 import { setTimeout as sleep } from "node:timers/promises";
 import { describe, test } from "node:test";
 
 import { SandboxAgent, createSandbox } from "cloudsandbox";
 
+import { ROOT } from "../support/node.js";
 import { mark } from "../support/processes.js";
 import { openDescriptors } from "../support/resources.js";
 import { tempDir } from "../support/temp.js";
 import { rejection } from "../support/wait.js";
-import { own, unavailable } from "./support.js";
+import { own, startUnder, unavailable } from "./support.js";
 
-const ROOT = path.resolve(import.meta.dirname, "../..");
-
-/** What a start comes to under `prefix`, a shell line that ends with "$@". */
-function startUnder(prefix, as) {
-  const code = `
-    import { LocalSandbox } from "cloudsandbox";
-    const s = new LocalSandbox({ isolation: "required" });
-    try { console.log((await s.shell("echo ran")).output); } catch (e) { console.log(e.code, e.message); }
-    await s.close();`;
-  const args = ["-c", `${prefix} "$@"`, "sh", process.execPath, "--input-type=module", "-e", code];
-  const { stdout, stderr } = spawnSync("sh", args, { cwd: ROOT, encoding: "utf8", timeout: 60_000, ...as });
-  return stdout || `nothing: ${stderr}`;
-}
-
-/** In a namespace that root has made, its root is the machine's, and refused as such before anything else. */
-const ORDINARY = process.getuid() === 0 ? { uid: 65534, gid: 65534, env: { PATH: process.env.PATH, HOME: "/" } } : {};
 /** Whether user namespaces can be nested here by a program that is there. */
 const nests = spawnSync("unshare", ["-Ur", "true"]).status === 0;
 
@@ -61,22 +45,22 @@ describe("isolated: life", { skip: unavailable }, () => {
   test("59, 78 each limit of namespaces that is 0 is named, and nothing runs", (t) => {
     if (!nests) return t.skip("unavailable here: user namespaces of unshare(1)");
     for (const [kind, layer] of [["user", "userns"], ["pid", "pidns"], ["mnt", "mounts"], ["net", "netns"], ["ipc", "ipcns"], ["uts", "utsns"], ["cgroup", "cgroupns"]]) {
-      const told = startUnder(`exec unshare -U --map-root-user sh -c 'echo 0 > /proc/sys/user/max_${kind}_namespaces && exec "$@"' sh`, ORDINARY);
+      const told = startUnder(t, `exec unshare -U --map-root-user sh -c 'echo 0 > /proc/sys/user/max_${kind}_namespaces && exec "$@"' sh "$@"`);
       assert.match(told, new RegExp(`^ERR_SANDBOX_ISOLATION_UNAVAILABLE .*Layer ${layer}: ENOSPC: .*max_${kind}_namespaces`), kind);
     }
   });
 
   test("58 a masked /proc is named", (t) => {
     if (!nests) return t.skip("unavailable here: user namespaces of unshare(1)");
-    const told = startUnder(`exec unshare -Urm sh -c 'mount --bind /dev/null /proc/version && exec "$@"' sh`, ORDINARY);
+    const told = startUnder(t, `exec unshare -Urm sh -c 'mount --bind /dev/null /proc/version && exec "$@"' sh "$@"`);
     assert.match(told, /^ERR_SANDBOX_ISOLATION_UNAVAILABLE .*Layer procfs: EPERM: .*accept: \["procfs"\]/);
   });
 
   test("77 root that can only be one user: of an ordinary user's number it starts", (t) => {
     if (!nests) return t.skip("unavailable here: user namespaces of unshare(1)");
-    const told = startUnder("exec unshare -Ur");
+    const told = startUnder(t, 'exec unshare -Ur "$@"', { as: { node: process.execPath, user: {} } });
     if (process.getuid() === 0) assert.match(told, /^ERR_SANDBOX_ISOLATION_UNAVAILABLE .*Layer userns: EPERM: this process is root/);
-    else assert.equal(told, "ran\n\n");
+    else assert.equal(told, "ran");
   });
 
   test("50, 64 fifty sandboxes leave neither processes nor descriptors", async (t) => {

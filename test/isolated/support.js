@@ -1,8 +1,13 @@
 // What the tests of the isolated sandbox share. Attacks are Python programs that run inside: with ctypes they make the
 // system calls themselves, and print what came of each as JSON.
+import { spawnSync } from "node:child_process";
+import { cpSync } from "node:fs";
+import path from "node:path";
 import { after } from "node:test";
 
 import { LocalSandbox } from "cloudsandbox";
+
+import { NOBODY, ROOT, copyPackage, nodeForNobody } from "../support/node.js";
 
 const PRELUDE = `
 import ctypes, errno, json, os, platform, resource, signal, socket, stat, subprocess, sys, time
@@ -74,4 +79,35 @@ export async function lacks(t, sandbox, layer) {
   if (state === "enforced") return false;
   t.skip(`unavailable here: ${layer}, ${errno ?? state}`);
   return true;
+}
+
+/** The package with these tests, where every user may read them. */
+export function readableCopy(t) {
+  const copy = copyPackage(t);
+  for (const folder of ["isolated", "support"]) cpSync(path.join(ROOT, "test", folder), path.join(copy, "test", folder), { recursive: true });
+  spawnSync("chmod", ["-R", "a+rX", path.dirname(copy), copy]);
+  return copy;
+}
+
+/** How a program is run as an ordinary user, with Node.js where that one may read it. */
+export function asOrdinary(t) {
+  const isRoot = process.getuid() === 0;
+  return { node: isRoot ? nodeForNobody(t) : process.execPath, user: isRoot ? { uid: NOBODY, gid: NOBODY } : {} };
+}
+
+/**
+ * What a start comes to under a shell line that ends in "$@". An ordinary user's, unless told otherwise: in a namespace that root has
+ * made, its root is the machine's, and refused as such before anything else.
+ */
+export function startUnder(t, line, { as = asOrdinary(t), ...options } = {}) {
+  const code = `
+    import { LocalSandbox } from "cloudsandbox";
+    const s = new LocalSandbox({ isolation: "required", ...${JSON.stringify(options)} });
+    try { console.log((await s.shell("echo ran")).output); } catch (e) { console.log(e.code, e.message); }
+    await s.close();`;
+  const { node, user } = as;
+  const { stdout, stderr } = spawnSync("sh", ["-c", line, "sh", node, "--input-type=module", "-e", code], {
+    cwd: readableCopy(t), encoding: "utf8", env: { PATH: process.env.PATH, HOME: "/" }, timeout: 60_000, ...user,
+  });
+  return stdout.trim() || `nothing: ${stderr}`;
 }

@@ -313,7 +313,8 @@ describe("read_file", () => {
       const error = await rejection(readFile.execute({ path: "more" }));
       assert.equal(error.code, "ERR_SANDBOX_TOO_LARGE");
       assert.match(error.message, /16777216 bytes; read a part of it with the shell tool.*Nothing was read; repeating the same call will not help\.$/);
-      assert.equal((await readFile.execute({ path: "full" })).length, 16777216);
+      const shown = await readFile.execute({ path: "full" });
+      assert.ok(shown.length <= 50_000 && /16777216/.test(shown), shown.slice(-200));
       assert.equal((await agent.readFile("more")).length, 17 * 1048576);
       assert.equal((await rejection(agent.readFile("more", "utf8", { maxBytes: 5 }))).code, "ERR_SANDBOX_TOO_LARGE");
     }
