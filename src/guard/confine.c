@@ -19,7 +19,7 @@
 enum { LOCKED_BYTES = 64 * 1024, OPEN_FILES = 1024, LAST_CAPABILITY = 63 };
 
 /* Never above what the process has: the host may be limited itself. */
-static int limit(int resource, uint64_t value) {
+static int limit(unsigned resource, uint64_t value) {
   struct rlimit old, wanted = {value, value};
   if (getrlimit(resource, &old) != 0)
     return errno;
@@ -30,7 +30,7 @@ static int limit(int resource, uint64_t value) {
 
 static int set_limits(const sbx_guard_setup *l) {
   const struct {
-    int resource;
+    unsigned resource;
     bool set;
     uint64_t value;
   } list[] = {

@@ -777,8 +777,8 @@ static void client_chaos(fixture *f) {
                                       "GET http://localhost:%u/ HTTP/1.1\r\n\r\n",
                                       "CONNECT evil.test:443 HTTP/1.1\r\n\r\n",
                                       "\x16\x03\x01\x02",
-                                      "POST http://localhost:%u/ HTTP/1.1\r\n"
-                                      "Transfer-Encoding: chunked\r\n\r\n5\r\nhello\r\n",
+                                      ("POST http://localhost:%u/ HTTP/1.1\r\n"
+                                       "Transfer-Encoding: chunked\r\n\r\n5\r\nhello\r\n"),
                                       "\r\n",
                                       "words"};
   struct linger reset = {.l_onoff = 1};

@@ -85,8 +85,8 @@ static void test_what_is_no_target(void **state) {
       "a..b",
       ".example.com",
       "example.com..",
-      "b\xc3\xbc"
-      "cher.test",
+      ("b\xc3\xbc"
+       "cher.test"),
       "*.example.com",
       "a/b",
       /* what inet_aton() takes for an address */
@@ -146,8 +146,8 @@ static void test_what_is_no_rule(void **state) {
                                       "::1/129",
                                       "[10.0.0.1]",
                                       "canary key=secret",
-                                      "b\xc3\xbc"
-                                      "cher.test",
+                                      ("b\xc3\xbc"
+                                       "cher.test"),
                                       "fd00::1:2:3:4:5:6:7:8"};
   sbx__egress_rules rules;
   sbx_err err;
