@@ -70,8 +70,8 @@ static void take_header(sbx_event *event, sbx_slice name, sbx_slice value) {
 
 static bool take_headers(sbx_event *event, sbx_slice in) {
   while (in.len > 0) {
-    size_t len, type;
-    sbx_slice name, value;
+    size_t len = 0, type = 0;
+    sbx_slice name = {NULL, 0}, value = {NULL, 0};
     if (!take_number(&in, 1, &len) || !take_bytes(&in, len, &name) || !take_number(&in, 1, &type) ||
         !take_value(&in, type, &value))
       return false;
