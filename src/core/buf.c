@@ -60,6 +60,21 @@ sbx_slice sbx_slice_skip(sbx_slice s, size_t at) {
   return at ? sbx_slice_of(s.ptr + at, s.len - at) : s;
 }
 
+int sbx_slices_copy(char **block, sbx_slice *a, sbx_slice *b) {
+  size_t size;
+  char *copy = sbx_size_add(&size, a->len, b->len) ? sbx_malloc(size) : NULL;
+  if (copy == NULL)
+    return SBX_ENOMEM;
+  if (a->len > 0)
+    memcpy(copy, a->ptr, a->len);
+  if (b->len > 0)
+    memcpy(copy + a->len, b->ptr, b->len);
+  a->ptr = copy;
+  b->ptr = copy + a->len;
+  *block = copy;
+  return SBX_OK;
+}
+
 void sbx_buf_init(sbx_buf *buf, size_t max) {
   *buf = (sbx_buf){.max = max};
 }

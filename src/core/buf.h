@@ -23,6 +23,9 @@ size_t sbx_slice_find(sbx_slice s, char byte);
 bool sbx_slice_has_nul(sbx_slice s);
 /* From `at` (clamped) on. */
 sbx_slice sbx_slice_skip(sbx_slice s, size_t at);
+/* Copies both into one block, which the caller frees with sbx_free(), and lets them point there.
+ * SBX_ENOMEM changes nothing. */
+int sbx_slices_copy(char **block, sbx_slice *a, sbx_slice *b);
 
 /* ASCII only, whatever the locale. */
 static inline bool sbx_is_digit(char c) {

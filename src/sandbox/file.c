@@ -7,8 +7,6 @@
 #include "core/alloc.h"
 #include "sandbox/spec.h"
 
-#include <string.h>
-
 /* A larger file is not held twice for the rare case that the sandbox has stopped; its write is then
  * refused, and can be repeated. */
 enum { MAX_KEPT_BYTES = 1 << 20 };
@@ -51,20 +49,6 @@ static void started(sbx_call *call, sbx_op *child) {
   sbx__call_await(call, child, call->sb->file_timeout_ms);
 }
 
-static int copy_arguments(file_call *file) {
-  size_t size;
-  if (!sbx_size_add(&size, file->path.len, file->bytes.len) ||
-      (file->copy = sbx_malloc(size)) == NULL)
-    return SBX_ENOMEM;
-  if (file->path.len > 0)
-    memcpy(file->copy, file->path.ptr, file->path.len);
-  if (file->bytes.len > 0)
-    memcpy(file->copy + file->path.len, file->bytes.ptr, file->bytes.len);
-  file->bytes.ptr = file->copy + file->path.len;
-  file->path.ptr = file->copy;
-  return SBX_OK;
-}
-
 /* Starts a call that is like `model`. */
 static int begin(sbx_sandbox *sb, const file_call *model, const sbx__call_kind *kind, void *arg,
                  sbx_call **out, sbx_err *err) {
@@ -74,7 +58,7 @@ static int begin(sbx_sandbox *sb, const file_call *model, const sbx__call_kind *
   *file = *model;
   file->call.keeps_arguments = sb->provider->restarts && model->bytes.len <= MAX_KEPT_BYTES;
   bool copies = !sbx__places_are_open(&sb->places) || file->call.keeps_arguments;
-  if (copies && copy_arguments(file) != SBX_OK) {
+  if (copies && sbx_slices_copy(&file->copy, &file->path, &file->bytes) != SBX_OK) {
     sbx_free(file);
     return sbx_err_set(err, SBX_ENOMEM, NULL);
   }

@@ -117,19 +117,6 @@ static const char *path_effects(const sbx_call *call) {
 static const sbx__call_kind path_kind = {run_path, sbx__call_stop_child, report_path, release_path,
                                          path_effects};
 
-static int copy_paths(sbx_path_request *request, char **copy) {
-  size_t size;
-  if (!sbx_size_add(&size, request->path.len, request->to.len) ||
-      (*copy = sbx_malloc(size)) == NULL)
-    return SBX_ENOMEM;
-  memcpy(*copy, request->path.ptr, request->path.len);
-  if (request->to.len > 0)
-    memcpy(*copy + request->path.len, request->to.ptr, request->to.len);
-  request->path.ptr = *copy;
-  request->to.ptr = *copy + request->path.len;
-  return SBX_OK;
-}
-
 /* ---- paths ---- */
 
 static int check(sbx_slice *path, sbx_err *err) {
@@ -170,7 +157,7 @@ static int begin(sbx_sandbox *sb, const path_call *model, void *arg, sbx_call **
   *path = *model;
   path->call.keeps_arguments = sb->provider->restarts;
   bool copies = !sbx__places_are_open(&sb->places) || path->call.keeps_arguments;
-  if (copies && copy_paths(&path->request, &path->copy) != SBX_OK) {
+  if (copies && sbx_slices_copy(&path->copy, &path->request.path, &path->request.to) != SBX_OK) {
     sbx_free(path);
     return sbx_err_set(err, SBX_ENOMEM, NULL);
   }

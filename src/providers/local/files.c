@@ -10,7 +10,6 @@
 #include "core/err.h"
 
 #include <stdatomic.h>
-#include <string.h>
 
 enum { STUCK_MS = 3000 /* a write stops within a moment, unless its disk hangs */ };
 
@@ -113,22 +112,15 @@ static void on_worked(void *arg) {
 }
 
 static file_job *new_job(sbx_session *session, sbx_slice path, sbx_slice bytes) {
-  size_t size;
   file_job *job = sbx_calloc(1, sizeof *job);
   if (job == NULL)
     return NULL;
-  if (sbx_size_add(&size, path.len, bytes.len))
-    job->copy = sbx_malloc(size);
-  if (job->copy == NULL) {
+  if (sbx_slices_copy(&job->copy, &path, &bytes) != SBX_OK) {
     sbx_free(job);
     return NULL;
   }
-  if (path.len > 0)
-    memcpy(job->copy, path.ptr, path.len);
-  if (bytes.len > 0)
-    memcpy(job->copy + path.len, bytes.ptr, bytes.len);
-  job->path = sbx_slice_of(job->copy, path.len);
-  job->bytes = sbx_slice_of(job->copy + path.len, bytes.len);
+  job->path = path;
+  job->bytes = bytes;
   job->workspace = sbx__workspace_ref(session->workspace);
   return job;
 }
