@@ -18,3 +18,5 @@ export function anthropicTools(tools) {
     run: (input, context) => textOf(tool, input, context),
   }));
 }
+
+export { anthropicBashTool, anthropicMemory } from "./anthropic-own.js";

@@ -3,6 +3,7 @@ import assert from "node:assert/strict";
 import { describe, test } from "node:test";
 
 import { SandboxToolkit, collectToolkitTools, describeToolLibrary } from "cloudsandbox";
+import { anthropicBashTool, anthropicMemory } from "cloudsandbox/anthropic";
 
 import { callTool, toolsByRole } from "../support/host.js";
 import { providers } from "./providers.js";
@@ -340,6 +341,23 @@ for (const provider of providers) {
       const made = await Promise.all(letters.map((it) => callTool(tools.edit_file, { path: "f", oldText: it, newText: it.toUpperCase() })));
       assert.deepEqual(made, letters.map(() => "ok: replaced 1 place (line 1)"));
       assert.equal(await callTool(tools.read_file, { path: "f" }), "A B C D");
+    });
+
+    test("F1 Anthropic's bash and memory: a session that lasts, a folder", async (t) => {
+      const { sandbox } = open(t);
+      const bash = anthropicBashTool(sandbox);
+      assert.equal(await bash.run({ command: "mkdir -p d && cd d && export WORD='it is' && echo -n in" }), "in");
+      assert.equal(await bash.run({ command: "basename \"$PWD\"; echo \"$WORD\"; exit 3" }), "d\nit is\n[exit code 3]");
+      await bash.run({ restart: true });
+      assert.equal(await bash.run({ command: "echo \"[$WORD]\"; ls" }), "[]\nd\n");
+      const memory = anthropicMemory(sandbox);
+      await memory.create({ path: "/memories/a/n.txt", file_text: "one\n" });
+      await memory.insert({ path: "/memories/a/n.txt", insert_line: 1, insert_text: "two" });
+      await memory.rename({ old_path: "/memories/a/n.txt", new_path: "/memories/m.txt" });
+      assert.equal(await memory.view({ path: "/memories" }), "/memories has, in two levels:\n/memories/a/\n/memories/m.txt");
+      assert.equal(await memory.view({ path: "/memories/m.txt" }), "/memories/m.txt, lines 1 to 2 of 2:\n     1\tone\n     2\ttwo");
+      await memory.delete({ path: "/memories/a" });
+      await assert.rejects(memory.delete({ path: "/memories/a" }), /there is no \/memories\/a/);
     });
 
     test("F1 readOnly: nothing that changes anything, and all can be read", async (t) => {

@@ -7,8 +7,11 @@ import { describe, test } from "node:test";
 import { SandboxToolkit, defineTool } from "cloudsandbox";
 import * as aiSdk from "cloudsandbox/ai-sdk";
 import * as anthropic from "cloudsandbox/anthropic";
+import * as googleGenAI from "cloudsandbox/google-genai";
 import * as langChain from "cloudsandbox/langchain";
+import * as llamaIndex from "cloudsandbox/llamaindex";
 import * as mcp from "cloudsandbox/mcp";
+import * as openAI from "cloudsandbox/openai";
 import * as openAIAgents from "cloudsandbox/openai-agents";
 
 import { fakeSandbox } from "../support/fake.js";
@@ -16,13 +19,20 @@ import { runNode } from "../support/node.js";
 import { rejection } from "../support/wait.js";
 
 const { aiSdkTools } = aiSdk;
-const { anthropicTools } = anthropic;
+const { anthropicBashTool, anthropicMemory, anthropicTools } = anthropic;
+const { googleGenAITools } = googleGenAI;
+const { llamaIndexTools } = llamaIndex;
+const { openAITools } = openAI;
 const { langChainTools } = langChain;
 const { mcpTools } = mcp;
 const { openAIAgentsTools } = openAIAgents;
 
-const MODULES = { "ai-sdk": aiSdk, anthropic, langchain: langChain, mcp, "openai-agents": openAIAgents };
-const ADAPTERS = { aiSdkTools, anthropicTools, langChainTools, mcpTools, openAIAgentsTools };
+const MODULES = {
+  "ai-sdk": aiSdk, anthropic, "google-genai": googleGenAI, langchain: langChain, llamaindex: llamaIndex, mcp, openai: openAI, "openai-agents": openAIAgents,
+};
+const ADAPTERS = { aiSdkTools, anthropicTools, googleGenAITools, langChainTools, llamaIndexTools, mcpTools, openAITools, openAIAgentsTools };
+/** What a module has besides its adapter. */
+const OTHERS = { anthropic: { anthropicBashTool, anthropicMemory } };
 
 function open(answers) {
   const fake = fakeSandbox(answers);
@@ -37,13 +47,14 @@ function own(more) {
 const identity = ({ name, description, rawJsonSchema }) => [name, description, rawJsonSchema];
 
 describe("entry points", () => {
-  test("one function each, by import and by require()", () => {
+  test("one adapter each, by import and by require()", () => {
     const require = createRequire(import.meta.url);
     for (const [name, module] of Object.entries(MODULES)) {
-      const [only, ...others] = Object.keys(module);
+      const others = Object.keys(OTHERS[name] ?? {});
+      const [only, ...more] = Object.keys(module).filter((key) => !others.includes(key));
       assert.ok(ADAPTERS[only]);
-      assert.deepEqual(others, []);
-      assert.equal(require(`cloudsandbox/${name}`)[only], module[only]);
+      assert.deepEqual(more, []);
+      for (const key of [only, ...others]) assert.equal(require(`cloudsandbox/${name}`)[key], module[key]);
     }
   });
 
@@ -212,6 +223,64 @@ describe("mcpTools", () => {
     await assert.rejects(callTool({ params: { name: "toString" } }), { code: -32602, message: "Unknown tool: toString" });
     const signal = AbortSignal.abort("no longer wanted");
     assert.equal(await rejection(callTool(shell({ command: "ls" }), { signal })), "no longer wanted");
+  });
+});
+
+describe("tools for models' own clients", () => {
+  test("openAITools: flat for Responses, nested for Chat; failures are outputs", async () => {
+    const { tools, calls } = open();
+    const { responses, chat, has, call } = openAITools(tools);
+    assert.deepEqual(responses.map(({ name, description, parameters }) => [name, description, parameters]), tools.map(identity));
+    assert.deepEqual(chat.map(({ function: { name, description, parameters } }) => [name, description, parameters]), tools.map(identity));
+    const [{ name }] = tools;
+    assert.deepEqual([has(name), has("other")], [true, false]);
+    const { signal } = new AbortController();
+    assert.deepEqual(await call({ call_id: "c", name, arguments: '{"code":"1"}' }, { signal }), { type: "function_call_output", call_id: "c", output: '{"output":"ran","exitCode":0}' });
+    assert.equal(await chat[0].function.function('{"code":"2"}', { controller: { signal } }), '{"output":"ran","exitCode":0}');
+    assert.deepEqual(calls, [["run", "1", { signal }], ["run", "2", { signal }]]);
+    assert.match((await call({ call_id: "c", name, arguments: "{" })).output, /^Error: .*must be a JSON object/);
+    assert.match((await call({ call_id: "c", name: "other", arguments: "{}" })).output, /^Error: there is no tool other; there are /);
+    const reason = new Error("stopped");
+    assert.equal(await rejection(call({ call_id: "c", name, arguments: '{"code":"1"}' }, { signal: AbortSignal.abort(reason) })), reason);
+  });
+
+  test("googleGenAITools: only its own calls are answered; failures are answers", async () => {
+    const { tools } = open();
+    const made = googleGenAITools(tools);
+    const { functionDeclarations } = await made.tool();
+    assert.deepEqual(functionDeclarations.map(({ name, description, parametersJsonSchema }) => [name, description, parametersJsonSchema]), tools.map(identity));
+    const [{ name }] = tools;
+    const answers = await made.callTool([{ name: "other" }, { id: "1", name, args: { code: "1" } }, { name }]);
+    assert.deepEqual(answers[0], { functionResponse: { id: "1", name, response: { output: '{"output":"ran","exitCode":0}' } } });
+    assert.match(answers[1].functionResponse.response.error, /`code` is missing/);
+    assert.equal(answers.length, 2);
+    const reason = new Error("stopped");
+    const stopped = googleGenAITools(tools, { signal: AbortSignal.abort(reason) });
+    assert.equal(await rejection(stopped.callTool([{ name, args: { code: "1" } }])), reason);
+  });
+
+  test("llamaIndexTools: results as objects, of a tool of one's own the text; failures as text", async () => {
+    const [run] = llamaIndexTools(open().tools);
+    assert.deepEqual(await run.call({ code: "1" }), { output: "ran", exitCode: 0 });
+    assert.match(await run.call({}), /^Error: .*`code` is missing/);
+    assert.equal(await llamaIndexTools([own({ effect: "execute" })])[0].call({}), "text");
+    assert.equal("parse" in run.metadata.parameters || "safeParse" in run.metadata.parameters, false, "it would be taken for Zod");
+  });
+
+  test("anthropicBashTool and anthropicMemory: a sandbox whose output has no mark; what is refused before it is asked", async () => {
+    const { sandbox, calls } = fakeSandbox({ shell: { output: "plain", exitCode: 2, outputTruncated: true } });
+    const bash = anthropicBashTool(sandbox);
+    assert.equal(await bash.run({ command: "ls" }), "plain\n[there was more output]\n[exit code 2]");
+    assert.match(calls[0][1], /EXIT\nls$/);
+    assert.equal(calls[0][2].timeoutSeconds, 120);
+    await assert.rejects(bash.run({ command: "ls" }, { signal: AbortSignal.abort(new Error("stopped")) }), /stopped/);
+    const memory = anthropicMemory(sandbox);
+    for (const path of ["/etc", "/memories/../x", "memories/x", "/memories\0", undefined, "/memoriesx"]) await assert.rejects(memory.view({ path }), /outside \/memories/);
+    assert.equal(calls.length, 1);
+    for (const make of [anthropicBashTool, anthropicMemory]) {
+      assert.throws(() => make({}), { code: "ERR_SANDBOX_INVALID_ARG" });
+      assert.throws(() => make(sandbox, { timeout: 1 }), { message: /there is no option `timeout`/ });
+    }
   });
 });
 

@@ -4,14 +4,20 @@ import { SandboxToolkit, Toolkit, defineTool } from "cloudsandbox";
 import type { CloudSandbox } from "cloudsandbox";
 import * as aiSdk from "cloudsandbox/ai-sdk";
 import * as anthropic from "cloudsandbox/anthropic";
+import * as googleGenAI from "cloudsandbox/google-genai";
 import * as langChain from "cloudsandbox/langchain";
+import * as llamaIndex from "cloudsandbox/llamaindex";
 import * as mcp from "cloudsandbox/mcp";
+import * as openAI from "cloudsandbox/openai";
 import * as openAIAgents from "cloudsandbox/openai-agents";
 
 import * as aiSdkImplementation from "../../lib/adapters/ai-sdk.js";
 import * as anthropicImplementation from "../../lib/adapters/anthropic.js";
+import * as googleGenAIImplementation from "../../lib/adapters/google-genai.js";
 import * as langChainImplementation from "../../lib/adapters/langchain.js";
+import * as llamaIndexImplementation from "../../lib/adapters/llamaindex.js";
 import * as mcpImplementation from "../../lib/adapters/mcp.js";
+import * as openAIImplementation from "../../lib/adapters/openai.js";
 import * as openAIAgentsImplementation from "../../lib/adapters/openai-agents.js";
 
 export const modules: [typeof anthropic, typeof langChain, typeof mcp, typeof openAIAgents, typeof aiSdk] = [
@@ -21,6 +27,7 @@ export const modules: [typeof anthropic, typeof langChain, typeof mcp, typeof op
   openAIAgentsImplementation,
   aiSdkImplementation,
 ];
+export const clients: [typeof openAI, typeof googleGenAI, typeof llamaIndex] = [openAIImplementation, googleGenAIImplementation, llamaIndexImplementation];
 
 declare const makeTool: (run: (args: any, config: any) => unknown, fields: { name: string }) => { made: string };
 declare const zodLike: { readonly _output: { a: string }; safeParse(value: unknown): unknown };

@@ -1,6 +1,9 @@
 // The tools in the frameworks' own types.
 import Anthropic from "@anthropic-ai/sdk";
+import { betaMemoryTool } from "@anthropic-ai/sdk/helpers/beta/memory";
+import { GoogleGenAI } from "@google/genai";
 import { tool } from "@langchain/core/tools";
+import { agent } from "@llamaindex/workflow";
 import { Agent as MastraAgent } from "@mastra/core/agent";
 import { Server } from "@modelcontextprotocol/sdk/server/index.js";
 import { CallToolRequestSchema, ListToolsRequestSchema } from "@modelcontextprotocol/sdk/types.js";
@@ -10,11 +13,15 @@ import { generateText as generateText7 } from "ai-7";
 import { MockLanguageModelV3 } from "ai/test";
 import { LocalSandboxToolkit, collectToolkitTools, defineTool } from "cloudsandbox";
 import { aiSdkTools } from "cloudsandbox/ai-sdk";
-import { anthropicTools } from "cloudsandbox/anthropic";
+import { anthropicBashTool, anthropicMemory, anthropicTools } from "cloudsandbox/anthropic";
+import { googleGenAITools } from "cloudsandbox/google-genai";
 import { langChainTools } from "cloudsandbox/langchain";
+import { llamaIndexTools } from "cloudsandbox/llamaindex";
 import { mcpTools } from "cloudsandbox/mcp";
+import { openAITools } from "cloudsandbox/openai";
 import { openAIAgentsTools } from "cloudsandbox/openai-agents";
 import { createAgent } from "langchain";
+import OpenAI from "openai";
 
 const toolkit = new LocalSandboxToolkit();
 const record = collectToolkitTools([toolkit]);
@@ -43,3 +50,14 @@ const { listTools, callTool } = mcpTools(tools);
 export const server = new Server({ name: "s", version: "1" });
 server.setRequestHandler(ListToolsRequestSchema, listTools);
 server.setRequestHandler(CallToolRequestSchema, callTool);
+export const anthropicOwn = new Anthropic().beta.messages.toolRunner({
+  model: "m",
+  max_tokens: 1,
+  messages: [],
+  tools: [anthropicBashTool(toolkit.getSandbox()), betaMemoryTool(anthropicMemory(toolkit.getSandbox()))],
+});
+const clientTools = openAITools(tools);
+export const openAIResponses = new OpenAI().responses.create({ model: "m", input: "", tools: clientTools.responses });
+export const openAIChat = new OpenAI().chat.completions.runTools({ model: "m", messages: [], tools: clientTools.chat });
+export const gemini = new GoogleGenAI({}).models.generateContent({ model: "m", contents: "", config: { tools: [googleGenAITools(tools)] } });
+export const llama = agent({ tools: llamaIndexTools(tools) });
