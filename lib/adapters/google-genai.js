@@ -7,7 +7,7 @@ import { checkTools, messageOf, textOf } from "./shared.js";
 
 /**
  * @param {readonly AdaptableTool[]} tools
- * @param {{ signal?: AbortSignal, onOutput?: (text: string) => unknown }} [options] what that SDK does not pass on itself
+ * @param {{ signal?: import("../../types/index.js").CallSignal | undefined, onOutput?: (text: string) => unknown }} [options] what that SDK does not pass on itself
  * @returns {GoogleGenAITool}
  */
 export function googleGenAITools(tools, options = {}) {

@@ -6,7 +6,7 @@ import { checkTools, messageOf, textOf } from "./shared.js";
 
 /**
  * @param {readonly AdaptableTool[]} tools
- * @param {{ signal?: AbortSignal, onOutput?: (text: string) => unknown }} [options] what that framework does not pass on itself
+ * @param {{ signal?: import("../../types/index.js").CallSignal | undefined, onOutput?: (text: string) => unknown }} [options] what that framework does not pass on itself
  * @returns {LlamaIndexTool[]}
  */
 export function llamaIndexTools(tools, options = {}) {

@@ -1,4 +1,5 @@
 // Types of "cloudsandbox/google-genai".
+import type { CallSignal } from "../index.js";
 import type { AdaptableTool } from "./shared.js";
 
 /** A CallableTool of @google/genai. */
@@ -13,5 +14,5 @@ export interface GoogleGenAITool {
  */
 export function googleGenAITools(
   tools: readonly AdaptableTool[],
-  options?: { signal?: AbortSignal; onOutput?: (text: string) => unknown },
+  options?: { signal?: CallSignal | undefined; onOutput?: (text: string) => unknown },
 ): GoogleGenAITool;

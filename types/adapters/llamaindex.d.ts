@@ -1,4 +1,5 @@
 // Types of "cloudsandbox/llamaindex".
+import type { CallSignal } from "../index.js";
 import type { AdaptableTool } from "./shared.js";
 
 /** A tool of LlamaIndex.TS. */
@@ -14,5 +15,5 @@ export interface LlamaIndexTool {
  */
 export function llamaIndexTools(
   tools: readonly AdaptableTool[],
-  options?: { signal?: AbortSignal; onOutput?: (text: string) => unknown },
+  options?: { signal?: CallSignal | undefined; onOutput?: (text: string) => unknown },
 ): LlamaIndexTool[];
