@@ -83,6 +83,10 @@ build/bench_curl: bench/vendor/curl.c
 	@mkdir -p $(@D)
 	$(CC) $(CPPFLAGS) $(CFLAGS) -O2 -o $@ $< -lcurl
 
+build/bench_bwrap: bench/bwrap.c $(GUARD) $(GUARD_HEADERS)
+	@mkdir -p $(@D)
+	$(CC) $(CPPFLAGS) $(CFLAGS) -O2 -o $@ $< src/guard/seccomp_tables.c
+
 # The core as it is built for use, without what tests need of it.
 build/bench_timers: bench/timers.c $(CORE) $(PROGRAMS)
 	@mkdir -p $(@D)

@@ -92,11 +92,12 @@ function visiblePath(value, folders) {
   return (parts.length > 0 ? parts : ["/usr/local/bin", "/usr/bin", "/bin"]).join(":");
 }
 
-/** @param {string} file */
+/** What is not there costs no error: most folders of a PATH have no python. @param {string} file */
 function canRun(file) {
   try {
+    if (!statSync(file, { throwIfNoEntry: false })?.isFile()) return false;
     accessSync(file, constants.X_OK);
-    return statSync(file).isFile();
+    return true;
   } catch {
     return false;
   }
@@ -110,7 +111,7 @@ function canRun(file) {
  */
 function prefixes(file) {
   const folders = [];
-  for (const name of [file, realpathSync(file)]) {
+  for (const name of [file, realpathSync.native(file)]) {
     if (isBelow(name, SYSTEM)) continue;
     const folder = path.dirname(path.dirname(name));
     const isWide = folder === "/" || isBelow(homedir(), [folder]) || path.dirname(folder) === "/";
