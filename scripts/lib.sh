@@ -95,9 +95,13 @@ build_native() {
   fi
 }
 
-# js_tests OPTION...: the JavaScript tests, but for those that have packages, or engines, of their own.
+# js_tests OPTION...: the JavaScript tests of the folders in $folders (default: all), but for those that have packages,
+# or engines, of their own.
 js_tests() {
   local file files=() # not by mapfile, which the bash of macOS does not have
-  while IFS= read -r file; do files+=("$file"); done < <(find test -name '*.test.js' -not -path 'test/interop/*' -not -path 'test/engines/*' | sort)
+  # shellcheck disable=SC2086
+  while IFS= read -r file; do files+=("$file"); done < <(
+    find ${folders:-test} -name '*.test.js' -not -path 'test/interop/*' -not -path 'test/engines/*' | sort
+  )
   node --test --test-concurrency=2 "$@" "${files[@]}"
 }

@@ -174,14 +174,12 @@ for (const remote of remotes) {
     const { options } = await open(t, remote);
     const busy = `
       await sandbox.start();
-      for (const [command, timeoutSeconds] of [["sleep 0.5; seq 1 50000; exit 3", 2], ["sleep 60", 1]]) {
-        const call = sandbox.exec({ command, timeoutSeconds });
-        await new Promise((resolve) => setTimeout(resolve, 200));
-        const end = performance.now() + 6000;
-        while (performance.now() < end);
-        const { status, exitCode, output } = await call;
-        console.log(status, exitCode, output.length);
-      }
+      const calls = [["sleep 0.5; seq 1 50000; exit 3", 2], ["sleep 60", 1]].map(([command, timeoutSeconds]) =>
+        sandbox.exec({ command, timeoutSeconds }));
+      await new Promise((resolve) => setTimeout(resolve, 200));
+      const end = performance.now() + 6000;
+      while (performance.now() < end);
+      for (const { status, exitCode, output } of await Promise.all(calls)) console.log(status, exitCode, output.length);
       await sandbox.close();`;
     const { stdout } = await runNode(program(remote, options, busy));
     assert.equal(stdout, "exited 3 288894\ntimedOut 124 0\n");

@@ -27,7 +27,7 @@ import { vercelReplies } from "../emulators/vercel/errors.js";
 import { startVercel } from "../emulators/vercel/index.js";
 import { removeCommandFolders } from "../support/daytona.js";
 
-export const remotes = [
+const all = [
   {
     name: "e2b",
     Class: "E2BSandbox",
@@ -139,6 +139,9 @@ export const remotes = [
     checkEnd: () => {},
   },
 ];
+
+/** The first alone, where only what is above the core is looked at: scripts/test-nodes. */
+export const remotes = process.env.CLOUDSANDBOX_TEST_FEW_ROWS ? all.slice(0, 1) : all;
 
 /** An emulator for one test; sandboxes that `make` has made are closed with it, at the test's end. */
 export async function open(t, remote, settings = {}) {

@@ -10,8 +10,37 @@ import { slow } from "../support/slow.js";
 import { HANG_MS, rejection } from "../support/wait.js";
 import { providers } from "./providers.js";
 
-// Several providers at once: what these cases do is wait. Not all: the ends of limits look at all processes, and would come late.
-describe("timeouts", { concurrency: 3 }, () => {
+// All providers at once, and beside what follows: commands that are let alone, but for the ends of a few.
+const long = () => {
+  for (const provider of providers) {
+    describe(`long commands, ${provider.name}`, { concurrency: true }, () => {
+      test(`C010 a long command under a longer limit ends by itself (${slow ? "70 s" : "2 s"})`, async (t) => {
+        const [seconds, timeoutSeconds] = slow ? [70, 120] : [2, 60];
+        const sandbox = provider.world(t).make();
+        assert.deepStrictEqual(await sandbox.shell(`sleep ${seconds}; echo ok`, { timeoutSeconds }), {
+          output: "ok\n",
+          exitCode: 0,
+        });
+      });
+
+      test(`C014 the default limit (${slow ? "the built-in 30 s" : "given to the constructor"})`, async (t) => {
+        const [options, within, beyond] = slow
+          ? [{}, 20, 40]
+          : [{ defaultTimeoutSeconds: 8 }, 0.5, 300];
+        const sandbox = provider.world(t).make(options);
+        const [ends, limited] = await Promise.all([
+          sandbox.shell(`sleep ${within}; echo ok`),
+          sandbox.shell(`sleep ${beyond}; echo late`),
+        ]);
+        assert.deepStrictEqual(ends, { output: "ok\n", exitCode: 0 });
+        assert.deepStrictEqual(limited, { output: "", exitCode: 124, timedOut: true });
+      });
+    });
+  }
+};
+
+// Not all at once: the ends of limits look at all processes, and would come late.
+const limits = () => {
   for (const provider of providers) {
     const { facts } = provider;
 
@@ -42,15 +71,6 @@ describe("timeouts", { concurrency: 3 }, () => {
         assert.equal(result.status, "timedOut");
         assert.equal(result.exitCode, 124);
         if (facts.onThisMachine) assert.equal(result.termination, "confirmed");
-      });
-
-      test(`C010 a long command under a longer limit ends by itself (${slow ? "70 s" : "2 s"})`, async (t) => {
-        const [seconds, timeoutSeconds] = slow ? [70, 120] : [2, 60];
-        const sandbox = provider.world(t).make();
-        assert.deepStrictEqual(await sandbox.shell(`sleep ${seconds}; echo ok`, { timeoutSeconds }), {
-          output: "ok\n",
-          exitCode: 0,
-        });
       });
 
       test("C011 a limit that is none is refused, and nothing is created", async (t) => {
@@ -118,19 +138,6 @@ describe("timeouts", { concurrency: 3 }, () => {
         assert.deepStrictEqual(result, { output: "", exitCode: 124, timedOut: true });
       });
 
-      test(`C014 the default limit (${slow ? "the built-in 30 s" : "given to the constructor"})`, async (t) => {
-        const [options, within, beyond] = slow
-          ? [{}, 20, 40]
-          : [{ defaultTimeoutSeconds: 8 }, 0.5, 300];
-        const sandbox = provider.world(t).make(options);
-        const [ends, limited] = await Promise.all([
-          sandbox.shell(`sleep ${within}; echo ok`),
-          sandbox.shell(`sleep ${beyond}; echo late`),
-        ]);
-        assert.deepStrictEqual(ends, { output: "ok\n", exitCode: 0 });
-        assert.deepStrictEqual(limited, { output: "", exitCode: 124, timedOut: true });
-      });
-
       test("C014 the sandbox's default is the tools' default, and a call's own limit wins", async (t) => {
         const sandbox = provider.world(t).make({ defaultTimeoutSeconds: 1 });
         const { shell } = toolsByRole(new SandboxToolkit(sandbox, { name: "any" }));
@@ -143,4 +150,9 @@ describe("timeouts", { concurrency: 3 }, () => {
       });
     });
   }
+};
+
+describe("timeouts", { concurrency: 2 }, () => {
+  describe("long commands", { concurrency: true }, long);
+  describe("limits", { concurrency: 3 }, limits);
 });
