@@ -8,7 +8,7 @@ const { homedir } = process.getBuiltinModule("node:os");
 
 /** Options that only an isolated sandbox takes. */
 export const ISOLATED_OPTIONS = Object.freeze([
-  "require", "accept", "network", "readOnlyPaths", "limits", "memoryMb", "processes", "cpuSeconds", "maxFileMb", "tempMb", "openFiles",
+  "require", "accept", "network", "allowedHosts", "readOnlyPaths", "limits", "memoryMb", "processes", "cpuSeconds", "maxFileMb", "tempMb", "openFiles",
 ]);
 
 /** Layers of isolation, by the names that `require` and `accept` take. */
@@ -33,10 +33,19 @@ const isBelow = (file, folders) => folders.some((folder) => file === folder || f
  * @param {{ nodePath: string, nodeArgs: string[], environment: Record<string, any> }} own
  */
 export function isolated(options, own) {
-  const { network = "off", readOnlyPaths = [], limits = "required" } = options;
+  const { network = "off", allowedHosts = [], readOnlyPaths = [], limits = "required" } = options;
+  if (typeof network === "object") throw invalid('`network` must be "off" or "on"; hosts that may be reached go into `allowedHosts`, as in ["pypi.org"]');
   checkWord(network, ["off", "on"], "network");
+  const hosts = checkItems(allowedHosts, "allowedHosts", 'an array of hosts, such as ["pypi.org", "*.example.com", "example.com:8443"]', checkHost);
+  if (hosts.length > 0 && network === "on") {
+    throw invalid('`allowedHosts` are what a sandbox without a network reaches all the same: leave them out, or leave out network: "on"');
+  }
   checkWord(limits, ["required", "best-effort"], "limits");
   const require = checkLayers(options.require, "require");
+  const accept = checkLayers(options.accept, "accept");
+  if (hosts.length > 0 && accept.includes("netns")) {
+    throw invalid('`allowedHosts` need a network of the sandbox\'s own, the layer "netns": take it out of `accept`');
+  }
   if (options.memoryMb !== undefined && limits === "required") require.push("cgroup_memory");
   const wanted = checkItems(readOnlyPaths, "readOnlyPaths", "an array of paths", (item, index) => checkFolder(item, `readOnlyPaths[${index}]`));
   const found = [...pythonFolders(own.environment.PATH), ...nodeFolders(own.nodePath)];
@@ -47,8 +56,9 @@ export function isolated(options, own) {
     environment: { ...own.environment, PATH: visiblePath(own.environment.PATH, folders) },
     isolation: {
       network,
+      ...(hosts.length > 0 && { allowedHosts: hosts }),
       require,
-      accept: checkLayers(options.accept, "accept"),
+      accept,
       mounts: [[globals, GLOBALS], ...folders.map((folder) => [folder, folder])],
       ...limit(options, "processes", "processes", 1),
       ...limit(options, "openFiles", "openFiles", 1),
@@ -63,6 +73,11 @@ export function isolated(options, own) {
 /** @param {Record<string, any>} options @param {string} name @param {string} own @param {number} unit */
 function limit(options, name, own, unit) {
   return options[name] === undefined ? undefined : { [own]: checkInteger(options[name], name, 1, 2 ** 30) * unit };
+}
+
+/** What a host may be is said by the core. @param {unknown} value @param {number} index */
+function checkHost(value, index) {
+  return checkString(value, `allowedHosts[${index}]`);
 }
 
 /** @param {unknown} value @param {string} name @returns {string[]} */

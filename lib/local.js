@@ -36,9 +36,12 @@ export const LOCAL_MANIFEST = Object.freeze({
 export const ISOLATED_MANIFEST = Object.freeze({
   provider: "isolated-local",
   existing: "workspace",
-  anyway: ["env", "network.default"],
-  network: ["network"],
-  keeps: { "network.default": (rule) => ({ network: rule === "deny" ? "off" : "on" }) },
+  anyway: ["env", "network.default", "network.allowedHosts"],
+  network: ["network", "allowedHosts"],
+  keeps: {
+    "network.default": (rule) => ({ network: rule === "deny" ? "off" : "on" }),
+    "network.allowedHosts": (hosts) => ({ allowedHosts: hosts }),
+  },
 });
 
 let warned = false;

@@ -546,6 +546,12 @@ export interface LocalSandboxOptions extends SandboxPolicyOptions {
   accept?: readonly SandboxIsolationLayer[] | undefined;
   /** "off" (default): nothing but a loopback of its own. "on": the network of this machine, its loopback included. */
   network?: "off" | "on" | undefined;
+  /**
+   * What is reached all the same when the network is off, by programs that use the proxy of the variables HTTP_PROXY and
+   * HTTPS_PROXY: "example.com" (ports 443 and 80), "*.example.com" (what is below it), "example.com:8443", "192.0.2.1",
+   * "192.0.2.0/24". Addresses of this machine and of private networks are refused unless they stand here themselves.
+   */
+  allowedHosts?: readonly string[] | undefined;
   /** Absolute paths that are to be seen at the same place in the sandbox, and cannot be written. */
   readOnlyPaths?: readonly string[] | undefined;
   /** "required" (default): a limit that cannot be kept rejects the start. "best-effort": what there is, is taken. */

@@ -91,7 +91,7 @@ const local = {
 const isolated = {
   name: "isolated",
   providerId: "isolated-local",
-  facts: { ...local.facts, knowsHome: false, ownLoopback: true, manifest: { keeps: ['network.default: "deny"'] } },
+  facts: { ...local.facts, knowsHome: false, ownLoopback: true, manifest: { keeps: ['network.default: "deny"', "network.allowedHosts"] } },
   world(t) {
     const base = tempDir(t);
     const parent = path.join(base, "sandboxes");

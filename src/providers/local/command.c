@@ -226,21 +226,30 @@ static void add_variable(sbx_buf *buf, sbx_guard_spec *head, const variable *v) 
   add_string(buf, &head->envc, v->value);
 }
 
-/* HOME, the sandbox's variables, the call's variables; the later ones count. */
+static void add_items(variable *list, size_t *count, char *const *items, size_t item_count) {
+  for (size_t i = 0; i < item_count; i++) {
+    sbx_slice item = sbx_slice_str(items[i]);
+    size_t len = sbx_slice_find(item, '=');
+    list[*count] = (variable){sbx_slice_of(item.ptr, len), sbx_slice_skip(item, len + 1), *count};
+    ++*count;
+  }
+}
+
+/* HOME, this machine's variables, what leads to the sandbox's way out, `env` of the sandbox, `env`
+ * of the call; the later ones count. */
 static int add_env(sbx_buf *buf, sbx_guard_spec *head, const sbx_session *session,
                    const sbx_exec_spec *spec) {
-  const sbx__env *base = &session->config->env;
-  size_t count = 0;
-  variable *list = sbx_calloc(1 + base->count + spec->env_count, sizeof *list);
+  const sbx__env *base = &session->config->env, *proxies = &session->proxies;
+  size_t count = 0, given = session->config->env_given;
+  variable *list = sbx_calloc(1 + base->count + proxies->count + spec->env_count, sizeof *list);
   if (list == NULL)
     return SBX_ENOMEM;
   const char *home = session->config->isolation.wanted ? SBX_GUARD_HOME : session->workspace->path;
   list[count++] = (variable){sbx_slice_str("HOME"), sbx_slice_str(home), 0};
-  for (size_t i = 0; i < base->count; i++, count++) {
-    sbx_slice item = sbx_slice_str(base->items[i]);
-    size_t len = sbx_slice_find(item, '=');
-    list[count] = (variable){sbx_slice_of(item.ptr, len), sbx_slice_skip(item, len + 1), count};
-  }
+  add_items(list, &count, base->items, given);
+  add_items(list, &count, proxies->items, proxies->count);
+  if (base->count > given)
+    add_items(list, &count, base->items + given, base->count - given);
   for (size_t i = 0; i < spec->env_count; i++, count++)
     list[count] = (variable){spec->env[i].name, spec->env[i].value, count};
   qsort(list, count, sizeof *list, by_name);

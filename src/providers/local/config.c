@@ -49,14 +49,15 @@ static int env_add(sbx__env *env, sbx_slice name, sbx_slice value) {
   return SBX_OK;
 }
 
-static int env_add_str(sbx__env *env, const char *name, const char *value) {
+int sbx__env_add(sbx__env *env, const char *name, const char *value) {
   return env_add(env, sbx_slice_str(name), sbx_slice_str(value));
 }
 
-static void env_free(sbx__env *env) {
+void sbx__env_free(sbx__env *env) {
   for (size_t i = 0; i < env->count; i++)
     sbx_free(env->items[i]);
   sbx_free(env->items);
+  *env = (sbx__env){0};
 }
 
 static bool names_utf8(const char *locale) {
@@ -83,14 +84,14 @@ static int set_defaults(sbx__env *env, const sbx_json *options) {
   const char *path = host_value(options, "PATH");
   const char *all = host_value(options, "LC_ALL"), *lang = host_value(options, "LANG");
   const char *zone = host_value(options, "TZ");
-  int rc = env_add_str(env, "PATH",
-                       path != NULL && *path != '\0' ? path : "/usr/local/bin:/usr/bin:/bin");
+  int rc = sbx__env_add(env, "PATH",
+                        path != NULL && *path != '\0' ? path : "/usr/local/bin:/usr/bin:/bin");
   if (rc == SBX_OK)
-    rc = env_add_str(env, "TERM", "dumb");
+    rc = sbx__env_add(env, "TERM", "dumb");
   if (rc == SBX_OK)
-    rc = env_add_str(env, "LANG", names_utf8(all) ? all : names_utf8(lang) ? lang : "C.UTF-8");
+    rc = sbx__env_add(env, "LANG", names_utf8(all) ? all : names_utf8(lang) ? lang : "C.UTF-8");
   if (rc == SBX_OK && zone != NULL)
-    rc = env_add_str(env, "TZ", zone);
+    rc = sbx__env_add(env, "TZ", zone);
   return rc;
 }
 
@@ -270,7 +271,7 @@ void sbx__local_config_free(sbx_config *config) {
   for (size_t i = 0; i < config->node_arg_count; i++)
     sbx_free(config->node_args[i]);
   sbx_free(config->node_args);
-  env_free(&config->env);
+  sbx__env_free(&config->env);
   sbx__isolated_deinit(&config->isolation);
   sbx_free(config);
 }
@@ -291,6 +292,7 @@ int sbx__local_configure(sbx_config *config, sbx_loop *loop, const sbx_json *opt
     rc = sbx_err_set(err, SBX_ENOMEM, NULL);
   if (rc == SBX_OK)
     rc = read_inherit(&config->env, options, err);
+  config->env_given = config->env.count;
   if (rc == SBX_OK)
     rc = read_env(&config->env, sbx_json_get(options, "env"), err);
   return rc == SBX_OK

@@ -222,6 +222,17 @@ void sbx__egress_rules_deinit(sbx__egress_rules *rules) {
   sbx__egress_rules_init(rules);
 }
 
+int sbx__egress_rules_copy(sbx__egress_rules *to, const sbx__egress_rules *from) {
+  if (from->count == 0)
+    return SBX_OK;
+  to->items = sbx_calloc(from->count, sizeof *to->items);
+  if (to->items == NULL)
+    return SBX_ENOMEM;
+  memcpy(to->items, from->items, from->count * sizeof *to->items);
+  to->count = from->count;
+  return SBX_OK;
+}
+
 /* ADDRESS or ADDRESS/BITS. */
 static bool read_net(sbx__egress_rule *rule, sbx_slice text) {
   size_t slash = sbx_slice_find(text, '/');

@@ -55,6 +55,8 @@ enum { SBX__EGRESS_RULES_MAX = 1024 };
 /* Allocates nothing. */
 void sbx__egress_rules_init(sbx__egress_rules *rules);
 void sbx__egress_rules_deinit(sbx__egress_rules *rules);
+/* Into one that was initialized. SBX_ENOMEM. */
+int sbx__egress_rules_copy(sbx__egress_rules *to, const sbx__egress_rules *from);
 /* SBX_EINVAL says what is wrong with the text and how to write it; SBX_ETOOBIG, SBX_ENOMEM. */
 int sbx__egress_rules_add(sbx__egress_rules *rules, sbx_slice text, sbx_err *err);
 

@@ -1,6 +1,8 @@
 /* isolated.c - the options of an isolated sandbox, and what is said of its layers.
  *
- *   network     "off" (default), "on", or "listen": off, with a listener inside that is handed out
+ *   network     "off" (default), or "on"
+ *   allowedHosts  array of what egress_rules.h takes: reached all the same when the network is off,
+ *               over a listener inside that is handed out
  *   require     array of layers: without them there is no sandbox
  *   accept      array of layers that may be missing of those which are required by default
  *   mounts      array of pairs of absolute paths: what is at the first one stands, read-only, at
@@ -137,26 +139,44 @@ static int read_mounts(sbx__isolation *iso, const sbx_json *list, sbx_err *err) 
   return rc;
 }
 
+/* A list of hosts means nothing on a network that is not the sandbox's own. */
+static int read_hosts(sbx__isolation *iso, const sbx_json *list, sbx_err *err) {
+  sbx_slice text;
+  int rc = SBX_OK;
+  for (const sbx_json *v = sbx_json_next(list, NULL, NULL); rc == SBX_OK && v != NULL;
+       v = sbx_json_next(list, v, NULL))
+    rc = sbx_json_string(v, &text)
+             ? sbx__egress_rules_add(&iso->hosts, text, err)
+             : sbx_err_set(err, SBX_EINVAL, "allowedHosts must be an array of strings");
+  if (rc != SBX_OK || iso->hosts.count == 0)
+    return rc;
+  if (iso->setup.network == SBX_GUARD_NET_ON)
+    return sbx_err_set(err, SBX_EINVAL, "allowedHosts are exceptions of network: \"off\"");
+  iso->setup.network = SBX_GUARD_NET_LISTEN;
+  iso->setup.required |= BIT(NETNS);
+  return SBX_OK;
+}
+
 int sbx__isolated_configure(sbx__isolation *iso, const sbx_json *options, sbx_err *err) {
-  static const char *const networks[] = {"off", "on", "listen"};
+  static const char *const networks[] = {"off", "on"};
   sbx_slice network = sbx_slice_str(networks[0]);
   uint32_t accepted = 0;
   if (options == NULL)
     return SBX_OK;
   iso->wanted = true;
   iso->setup.magic = SBX_GUARD_MAGIC;
-  iso->setup.network = 3;
   sbx_json_string(sbx_json_get(options, "network"), &network);
-  for (uint32_t i = 0; i < sizeof networks / sizeof *networks; i++)
-    iso->setup.network = sbx_slice_eq_str(network, networks[i]) ? i : iso->setup.network;
-  if (iso->setup.network > SBX_GUARD_NET_LISTEN)
-    return sbx_err_set(err, SBX_EINVAL,
-                       "isolation: `network` must be \"off\", \"on\" or \"listen\"");
+  iso->setup.network =
+      sbx_slice_eq_str(network, networks[1]) ? SBX_GUARD_NET_ON : SBX_GUARD_NET_OFF;
+  if (iso->setup.network == SBX_GUARD_NET_OFF && !sbx_slice_eq_str(network, networks[0]))
+    return sbx_err_set(err, SBX_EINVAL, "isolation: `network` must be \"off\" or \"on\"");
   iso->setup.required = required_by_default;
   if (iso->setup.network == SBX_GUARD_NET_ON)
     iso->setup.required &= ~BIT(NETNS);
   int rc = read_layers(&accepted, options, "accept", err);
   iso->setup.required &= ~accepted;
+  if (rc == SBX_OK)
+    rc = read_hosts(iso, sbx_json_get(options, "allowedHosts"), err);
   if (rc == SBX_OK)
     rc = read_layers(&iso->setup.required, options, "require", err);
   if (rc == SBX_OK)
@@ -167,6 +187,7 @@ int sbx__isolated_configure(sbx__isolation *iso, const sbx_json *options, sbx_er
 void sbx__isolated_deinit(sbx__isolation *iso) {
   for (size_t i = 0; i < iso->path_count; i++)
     sbx_free(iso->paths[i]);
+  sbx__egress_rules_deinit(&iso->hosts);
 }
 
 void sbx__isolated_owner(const struct stat *directory, uid_t *uid, gid_t *gid) {

@@ -5,6 +5,7 @@
 #include "core/buf.h"
 #include "core/json.h"
 #include "guard/isolation.h"
+#include "providers/local/egress_rules.h"
 
 #include <sys/stat.h>
 #include <sys/types.h>
@@ -14,6 +15,7 @@ typedef struct sbx__isolation {
   sbx_guard_setup setup; /* but for ids */
   char *paths[2 * SBX_GUARD_MOUNTS_MAX];
   size_t path_count;
+  sbx__egress_rules hosts; /* none: there is no way out */
 } sbx__isolation;
 
 /* `options` NULL: not isolated. SBX_EINVAL, SBX_ENOMEM. */

@@ -12,14 +12,16 @@
  *   helper.c     the helper program: start, send, end
  *   workspace.c  the directory of a sandbox
  *   memory.c     files without a name
- *   isolated.c   options and layers of an isolated sandbox; knows nothing of the others
+ *   isolated.c   options and layers of an isolated sandbox; of the others it knows egress_rules
  *   config.c     options and the environment made of them
  *   fs.c, tree.c files beneath the workspace; these know nothing of the others
- *   egress*.c    the proxy of a sandbox without a network, see egress.h; knows nothing of these */
+ *   egress*.c    the proxy of a sandbox without a network, see egress.h; knows nothing of these;
+ *                provider.c starts and stops it */
 #ifndef SBX_LOCAL_H
 #define SBX_LOCAL_H
 
 #include "guard/protocol.h"
+#include "providers/local/egress.h"
 #include "providers/local/fs.h"
 #include "providers/local/isolated.h"
 #include "providers/provider.h"
@@ -34,6 +36,10 @@ typedef struct sbx__env {
   size_t count;
 } sbx__env;
 
+/* SBX_ENOMEM. */
+int sbx__env_add(sbx__env *env, const char *name, const char *value);
+void sbx__env_free(sbx__env *env);
+
 struct sbx_config {
   sbx_loop *loop;
   char *workspace; /* an existing directory to work in; NULL: make one */
@@ -43,6 +49,7 @@ struct sbx_config {
   char **node_args;
   size_t node_arg_count;
   sbx__env env;
+  size_t env_given; /* of them, those before this one are not the user's `env` */
   uint32_t kill_grace_ms;
   sbx__isolation isolation;
 };
@@ -113,6 +120,8 @@ struct sbx_session {
   sbx__workspace *workspace;
   sbx__helper helper;
   sbx_guard_hello hello; /* of an isolated sandbox: its layers */
+  sbx__egress *egress;   /* NULL: the sandbox reaches nobody, or everybody */
+  sbx__env proxies;      /* variables that lead programs to it */
   size_t unseen_before;  /* `unseen` of the helpers that had to be replaced */
   bool open;
   bool looked_for_bash;

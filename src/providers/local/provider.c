@@ -17,6 +17,7 @@
 #include <errno.h>
 #include <fcntl.h>
 #include <limits.h>
+#include <netinet/in.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
@@ -25,6 +26,12 @@
 #include <unistd.h>
 
 /* ---- session -------------------------------------------------------------------------------- */
+
+static void close_egress(sbx_session *session) {
+  sbx__egress_stop(session->egress);
+  session->egress = NULL;
+  sbx__env_free(&session->proxies);
+}
 
 static sbx_session *session_new(sbx_config *config) {
   sbx_session *session = sbx_calloc(1, sizeof *session);
@@ -39,6 +46,7 @@ static sbx_session *session_new(sbx_config *config) {
 static void session_free(sbx_session *session) {
   if (session == NULL)
     return;
+  close_egress(session);
   sbx_loop *loop = session->config->loop;
   bool anything = session->helper.fd >= 0 || sbx__workspace_is_ours(session->workspace);
   if (anything &&
@@ -99,6 +107,7 @@ static sbx_op *kill_exec(sbx_session *session, sbx_op *exec, sbx_op_done done, v
 static sbx_op *close_session(sbx_session *session, sbx_op_done done, void *arg) {
   bool doubtful = session->unseen_before > 0;
   session->unseen_before = 0;
+  close_egress(session);
   return sbx__release_start(session->config->loop, &session->helper, session->workspace, doubtful,
                             done, arg);
 }
@@ -125,6 +134,36 @@ static void abort_open(sbx_op *op, int reason) {
 
 static const sbx_op_class open_class = {"local open", abort_open, destroy_plain};
 
+static int add_proxy(void *arg, const char *name, const char *value) {
+  return sbx__env_add(arg, name, value);
+}
+
+/* The way to the allowed hosts: over the socket that listens inside. */
+static int open_egress(sbx_session *session, sbx_err *err) {
+  const sbx_config *config = session->config;
+  struct sockaddr_in at = {.sin_family = AF_UNSPEC};
+  socklen_t len = sizeof at;
+  sbx__egress_rules rules;
+  int *listener = &session->helper.listener;
+  if (config->isolation.setup.network != SBX_GUARD_NET_LISTEN)
+    return SBX_OK;
+  if (getsockname(*listener, (struct sockaddr *)&at, &len) != 0 || at.sin_family != AF_INET)
+    return sbx_err_set(err, SBX_EBINARY, "%s has opened no way to the allowed hosts; reinstall it",
+                       config->guard_path);
+  sbx__egress_rules_init(&rules);
+  int rc = sbx__egress_rules_copy(&rules, &config->isolation.hosts);
+  if (rc == SBX_OK)
+    rc = sbx__egress_env(ntohs(at.sin_port), add_proxy, &session->proxies);
+  if (rc != SBX_OK)
+    sbx_err_set(err, rc, NULL);
+  else
+    rc = sbx__egress_start(&session->egress, config->loop, *listener, &rules, NULL, err);
+  if (rc == SBX_OK)
+    *listener = -1;
+  sbx__egress_rules_deinit(&rules);
+  return rc;
+}
+
 static void on_hello(void *arg, int events) {
   open_op *o = arg;
   sbx_session *session = o->session;
@@ -136,8 +175,8 @@ static void on_hello(void *arg, int events) {
   if (error == 0 && session->hello.frame.kind == SBX_GUARD_HELLO) {
     if (session->helper.isolated)
       sbx__isolated_verified(&session->config->isolation);
-    session->open = true;
-    finish_open(o, NULL);
+    session->open = open_egress(session, &err) == SBX_OK;
+    finish_open(o, session->open ? NULL : &err);
     return;
   }
   if (error == 0 && session->helper.isolated)
@@ -163,6 +202,7 @@ static int prepare(sbx_session *session, sbx_err *err) {
   if (!session->looked_for_bash)
     session->bash = sbx__local_find_bash(config);
   session->looked_for_bash = true;
+  close_egress(session);
   sbx__release_helper(config->loop, &session->helper);
   return rc == SBX_OK ? sbx__helper_start(&session->helper, session, err) : rc;
 }
