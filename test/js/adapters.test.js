@@ -7,6 +7,9 @@ import { describe, test } from "node:test";
 import { SandboxToolkit, defineTool } from "cloudsandbox";
 import * as aiSdk from "cloudsandbox/ai-sdk";
 import * as anthropic from "cloudsandbox/anthropic";
+import * as claudeAgentSdk from "cloudsandbox/claude-agent-sdk";
+import * as genkit from "cloudsandbox/genkit";
+import * as googleAdk from "cloudsandbox/google-adk";
 import * as googleGenAI from "cloudsandbox/google-genai";
 import * as langChain from "cloudsandbox/langchain";
 import * as llamaIndex from "cloudsandbox/llamaindex";
@@ -20,6 +23,9 @@ import { rejection } from "../support/wait.js";
 
 const { aiSdkTools } = aiSdk;
 const { anthropicBashTool, anthropicMemory, anthropicTools } = anthropic;
+const { claudeAgentTools } = claudeAgentSdk;
+const { genkitTools } = genkit;
+const { googleAdkTools } = googleAdk;
 const { googleGenAITools } = googleGenAI;
 const { llamaIndexTools } = llamaIndex;
 const { openAITools } = openAI;
@@ -28,9 +34,12 @@ const { mcpTools } = mcp;
 const { openAIAgentsTools } = openAIAgents;
 
 const MODULES = {
-  "ai-sdk": aiSdk, anthropic, "google-genai": googleGenAI, langchain: langChain, llamaindex: llamaIndex, mcp, openai: openAI, "openai-agents": openAIAgents,
+  "ai-sdk": aiSdk, anthropic, "claude-agent-sdk": claudeAgentSdk, genkit, "google-adk": googleAdk, "google-genai": googleGenAI, langchain: langChain,
+  llamaindex: llamaIndex, mcp, openai: openAI, "openai-agents": openAIAgents,
 };
-const ADAPTERS = { aiSdkTools, anthropicTools, googleGenAITools, langChainTools, llamaIndexTools, mcpTools, openAITools, openAIAgentsTools };
+const ADAPTERS = {
+  aiSdkTools, anthropicTools, claudeAgentTools, genkitTools, googleAdkTools, googleGenAITools, langChainTools, llamaIndexTools, mcpTools, openAITools, openAIAgentsTools,
+};
 /** What a module has besides its adapter. */
 const OTHERS = { anthropic: { anthropicBashTool, anthropicMemory } };
 
@@ -42,6 +51,13 @@ function open(answers) {
 /** A tool of one's own; `more` goes into its definition. */
 function own(more) {
   return defineTool({ name: "own", description: "Own.", parameters: { type: "object" }, execute: async () => "text", ...more });
+}
+
+/** What is used of ADK's class. */
+class FunctionTool {
+  constructor(options) {
+    this.options = options;
+  }
 }
 
 const identity = ({ name, description, rawJsonSchema }) => [name, description, rawJsonSchema];
@@ -81,6 +97,7 @@ for (const [name, adapt] of Object.entries(ADAPTERS)) {
       for (const requiresApproval of [true, () => false]) {
         const tools = [own({ requiresApproval })];
         if (["aiSdkTools", "openAIAgentsTools"].includes(name)) assert.equal(Object.keys(adapt(tools)).length, 1);
+        else if (name === "googleAdkTools") assert.equal(Boolean(adapt(tools, FunctionTool)[0].options.requireConfirmation), true);
         else assert.throws(() => adapt(tools), { code: "ERR_SANDBOX_INVALID_ARG", message: /"own" has `requiresApproval`/ });
       }
     });
@@ -281,6 +298,91 @@ describe("tools for models' own clients", () => {
       assert.throws(() => make({}), { code: "ERR_SANDBOX_INVALID_ARG" });
       assert.throws(() => make(sandbox, { timeout: 1 }), { message: /there is no option `timeout`/ });
     }
+  });
+});
+
+describe("genkitTools and googleAdkTools", () => {
+  const dynamicTool = (config, run) => Object.assign(run, { config, __action: { ...config } });
+
+  test("Genkit checks nothing, its model sees the schema; failures are texts, that of a cancelled call is thrown", async () => {
+    const { tools, calls } = open();
+    const made = genkitTools(tools, { dynamicTool });
+    assert.deepEqual(made.map(({ __action: { name, description, inputJsonSchema } }) => [name, description, inputJsonSchema]), tools.map(identity));
+    for (const { config } of made) assert.deepEqual(config.inputJsonSchema, { type: "object" });
+    assert.equal(await made[0]({ code: "1", language: null }), '{"output":"ran","exitCode":0}');
+    assert.match(await made[0]({}), /^Error: sandbox_fake_run was not run.*`code` is missing/);
+    const reason = new Error("stopped");
+    const [stopped] = genkitTools(tools, { dynamicTool }, { signal: AbortSignal.abort(reason) });
+    assert.equal(await rejection(stopped({ code: "1" })), reason);
+    assert.equal(calls.length, 1);
+  });
+
+  test("ADK has the schema, its signal, and failures as its errors", async () => {
+    const { tools, calls } = open();
+    const [run] = googleAdkTools(tools, FunctionTool);
+    const { name, description, parametersJsonSchema } = run._getDeclaration();
+    assert.deepEqual([name, description, parametersJsonSchema], identity(tools[0]));
+    const { signal } = new AbortController();
+    assert.equal(await run.options.execute({ code: "1" }, { abortSignal: signal }), '{"output":"ran","exitCode":0}');
+    assert.deepEqual(calls, [["run", "1", { signal }]]);
+    assert.match((await run.options.execute({})).error, /^sandbox_fake_run was not run.*`code` is missing/);
+    const reason = new Error("stopped");
+    assert.equal(await rejection(run.options.execute({ code: "1" }, { abortSignal: AbortSignal.abort(reason) })), reason);
+    const rule = ({ n }) => n > 1;
+    const [asking] = googleAdkTools([own({ requiresApproval: rule })], FunctionTool);
+    assert.deepEqual([{ n: 1 }, { n: 2 }].map(asking.options.requireConfirmation), [false, true]);
+    assert.equal(run.options.requireConfirmation, false);
+  });
+});
+
+describe("claudeAgentTools", () => {
+  /** One connection to the server, as the SDK makes it. */
+  async function connect(tools) {
+    const { mcpServers } = claudeAgentTools(tools, { name: "box" });
+    const sent = [];
+    const transport = { start: async () => {}, send: async (message) => void sent.push(message) };
+    await mcpServers.box.instance.connect(transport);
+    return { sent, transport, ask: (message) => transport.onmessage({ jsonrpc: "2.0", ...message }) };
+  }
+  /** A tool that runs until it is cancelled. */
+  function endless() {
+    let begun;
+    const started = new Promise((resolve) => (begun = resolve));
+    let ended;
+    const reason = new Promise((resolve) => (ended = resolve));
+    const execute = (_args, { signal }) => new Promise((_, reject) => {
+      signal.addEventListener("abort", () => (reject(signal.reason), ended(signal.reason)));
+      begun();
+    });
+    return { tool: own({ execute }), started, reason };
+  }
+  const call = { id: 7, method: "tools/call", params: { name: "own", arguments: {} } };
+
+  test("the options of query(): the server, the names, and none of Claude Code's own tools", () => {
+    const { mcpServers, allowedTools, tools } = claudeAgentTools([own()], { name: "box" });
+    assert.deepEqual([mcpServers.box.type, mcpServers.box.name, allowedTools, tools], ["sdk", "box", ["mcp__box__own"], []]);
+    for (const name of ["", "a b", "x".repeat(33)]) assert.throws(() => claudeAgentTools([own()], { name }), { code: "ERR_SANDBOX_INVALID_ARG", message: /`name` must have/ });
+  });
+
+  test("a cancelled call ends what runs and gets no answer; the next one gets one", async () => {
+    const { tool, started, reason } = endless();
+    const { sent, ask } = await connect([tool]);
+    ask(call);
+    await started;
+    ask({ method: "notifications/cancelled", params: { requestId: 7 } });
+    assert.match((await reason).message, /cancelled/);
+    ask({ id: 8, method: "ping" });
+    await new Promise(setImmediate);
+    assert.deepEqual(sent, [{ jsonrpc: "2.0", id: 8, result: {} }]);
+  });
+
+  test("the end of the connection ends what runs", async () => {
+    const { tool, started, reason } = endless();
+    const { transport, ask } = await connect([tool]);
+    ask(call);
+    await started;
+    transport.onclose();
+    assert.match((await reason).message, /query has ended/);
   });
 });
 

@@ -4,6 +4,9 @@ import { SandboxToolkit, Toolkit, defineTool } from "cloudsandbox";
 import type { CloudSandbox } from "cloudsandbox";
 import * as aiSdk from "cloudsandbox/ai-sdk";
 import * as anthropic from "cloudsandbox/anthropic";
+import * as claudeAgentSdk from "cloudsandbox/claude-agent-sdk";
+import * as genkit from "cloudsandbox/genkit";
+import * as googleAdk from "cloudsandbox/google-adk";
 import * as googleGenAI from "cloudsandbox/google-genai";
 import * as langChain from "cloudsandbox/langchain";
 import * as llamaIndex from "cloudsandbox/llamaindex";
@@ -13,6 +16,9 @@ import * as openAIAgents from "cloudsandbox/openai-agents";
 
 import * as aiSdkImplementation from "../../lib/adapters/ai-sdk.js";
 import * as anthropicImplementation from "../../lib/adapters/anthropic.js";
+import * as claudeAgentSdkImplementation from "../../lib/adapters/claude-agent-sdk.js";
+import * as genkitImplementation from "../../lib/adapters/genkit.js";
+import * as googleAdkImplementation from "../../lib/adapters/google-adk.js";
 import * as googleGenAIImplementation from "../../lib/adapters/google-genai.js";
 import * as langChainImplementation from "../../lib/adapters/langchain.js";
 import * as llamaIndexImplementation from "../../lib/adapters/llamaindex.js";
@@ -28,6 +34,7 @@ export const modules: [typeof anthropic, typeof langChain, typeof mcp, typeof op
   aiSdkImplementation,
 ];
 export const clients: [typeof openAI, typeof googleGenAI, typeof llamaIndex] = [openAIImplementation, googleGenAIImplementation, llamaIndexImplementation];
+export const classes: [typeof genkit, typeof googleAdk, typeof claudeAgentSdk] = [genkitImplementation, googleAdkImplementation, claudeAgentSdkImplementation];
 
 declare const makeTool: (run: (args: any, config: any) => unknown, fields: { name: string }) => { made: string };
 declare const zodLike: { readonly _output: { a: string }; safeParse(value: unknown): unknown };

@@ -1,5 +1,5 @@
 // Agentium: its executor's rules, as its tools meet them. The executor itself is not published on its own.
-import { ANSWER, suite } from "./suite.js";
+import { ANSWER, suite } from "../../support/agent-suite.js";
 
 /** What Agentium strips from a schema, at every level, before a model sees it. */
 const STRIPPED = ["$schema", "$id", "$comment", "title", "default", "examples"];

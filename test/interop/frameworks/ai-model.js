@@ -2,7 +2,7 @@
 import { simulateReadableStream } from "ai";
 import { MockLanguageModelV3 } from "ai/test";
 
-import { ANSWER } from "./suite.js";
+import { ANSWER } from "../../support/agent-suite.js";
 
 const USAGE = {
   inputTokens: { total: 1, noCache: 1, cacheRead: 0, cacheWrite: 0 },

@@ -8,7 +8,7 @@ import { LocalSandboxToolkit, collectToolkitTools } from "cloudsandbox";
 import { aiSdkTools } from "cloudsandbox/ai-sdk";
 
 import { scriptedModel } from "./ai-model.js";
-import { ANSWER, Script, suite } from "./suite.js";
+import { ANSWER, Script, suite } from "../../support/agent-suite.js";
 
 const VERSIONS = { 6: six, 7: seven };
 const WAYS = {

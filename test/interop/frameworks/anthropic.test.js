@@ -6,7 +6,7 @@ import { json } from "node:stream/consumers";
 import Anthropic from "@anthropic-ai/sdk";
 import { anthropicTools } from "cloudsandbox/anthropic";
 
-import { ANSWER, suite } from "./suite.js";
+import { ANSWER, suite } from "../../support/agent-suite.js";
 
 /** Answers POST /v1/messages as the script says. The first request has the tools, each the new messages. */
 async function serve(script) {

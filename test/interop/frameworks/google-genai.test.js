@@ -7,7 +7,7 @@ import { LocalSandboxToolkit, SandboxToolkit } from "cloudsandbox";
 import { googleGenAITools } from "cloudsandbox/google-genai";
 
 import { withModel } from "./model-server.js";
-import { ANSWER, Script, suite } from "./suite.js";
+import { ANSWER, Script, suite } from "../../support/agent-suite.js";
 
 function answerOf(script) {
   return ({ tools, contents }) => {

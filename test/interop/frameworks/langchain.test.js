@@ -6,7 +6,7 @@ import { convertToOpenAITool } from "@langchain/core/utils/function_calling";
 import { langChainTools } from "cloudsandbox/langchain";
 import { createAgent } from "langchain";
 
-import { ANSWER, suite } from "./suite.js";
+import { ANSWER, suite } from "../../support/agent-suite.js";
 
 class ScriptedModel extends BaseChatModel {
   constructor(script, tools = []) {

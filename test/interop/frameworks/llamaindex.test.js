@@ -9,7 +9,7 @@ import { llamaIndexTools } from "cloudsandbox/llamaindex";
 import { BaseLLM } from "llamaindex";
 
 import { mark } from "../../support/processes.js";
-import { ANSWER, Script } from "./suite.js";
+import { ANSWER, Script } from "../../support/agent-suite.js";
 
 /** A model that makes the script's calls; `seen` has the tools as they came. */
 class Scripted extends BaseLLM {

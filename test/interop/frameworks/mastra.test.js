@@ -3,7 +3,7 @@ import { Agent } from "@mastra/core/agent";
 import { collectToolkitTools } from "cloudsandbox";
 
 import { scriptedModel } from "./ai-model.js";
-import { suite } from "./suite.js";
+import { suite } from "../../support/agent-suite.js";
 
 function agentFor(toolkit, script) {
   const tools = collectToolkitTools([toolkit]);

@@ -9,7 +9,7 @@ import { CallToolRequestSchema, ListToolsRequestSchema } from "@modelcontextprot
 import { LocalSandboxToolkit } from "cloudsandbox";
 import { mcpTools } from "cloudsandbox/mcp";
 
-import { ANSWER, suite } from "./suite.js";
+import { ANSWER, suite } from "../../support/agent-suite.js";
 
 async function connect(toolkit) {
   const { listTools, callTool } = mcpTools(toolkit.getTools());

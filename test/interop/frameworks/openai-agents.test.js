@@ -2,7 +2,7 @@
 import { Agent, Runner, Usage } from "@openai/agents-core";
 import { openAIAgentsTools } from "cloudsandbox/openai-agents";
 
-import { ANSWER, suite } from "./suite.js";
+import { ANSWER, suite } from "../../support/agent-suite.js";
 
 function scriptedModel(script) {
   return {

@@ -3,7 +3,7 @@ import OpenAI from "openai";
 import { openAITools } from "cloudsandbox/openai";
 
 import { withModel } from "./model-server.js";
-import { ANSWER, suite } from "./suite.js";
+import { ANSWER, suite } from "../../support/agent-suite.js";
 
 const clientAt = (address) => new OpenAI({ apiKey: "none", baseURL: `${address}/v1`, maxRetries: 0 });
 

@@ -2,6 +2,9 @@
 import { LocalSandbox, SandboxToolkit } from "cloudsandbox";
 import { aiSdkTools } from "cloudsandbox/ai-sdk";
 import { anthropicTools } from "cloudsandbox/anthropic";
+import { claudeAgentTools } from "cloudsandbox/claude-agent-sdk";
+import { genkitTools } from "cloudsandbox/genkit";
+import { googleAdkTools } from "cloudsandbox/google-adk";
 import { googleGenAITools } from "cloudsandbox/google-genai";
 import { langChainTools } from "cloudsandbox/langchain";
 import { llamaIndexTools } from "cloudsandbox/llamaindex";
@@ -18,6 +21,7 @@ const sandbox: toolkits.LocalSandbox = new LocalSandbox({ trusted: true });
 const tools = new SandboxToolkit(sandbox, { name: "local" }).getTools();
 export const all = [aiSdkTools(tools), anthropicTools(tools), langChainTools(tools, (run) => run), mcpTools(tools), openAIAgentsTools(tools)];
 export const clients = [googleGenAITools(tools), llamaIndexTools(tools), openAITools(tools)];
+export const others = [claudeAgentTools(tools), genkitTools(tools, { dynamicTool: () => 1 }), googleAdkTools(tools, Object)];
 export const stop: () => void = traceSandboxes();
 export const page: Promise<{ records: number }> = writeReport("a", "b");
 export const id: string = workspaceIdForRun("run");

@@ -7,7 +7,7 @@ import { describe, test } from "node:test";
 
 import { LocalSandboxToolkit } from "cloudsandbox";
 
-import { mark } from "../../support/processes.js";
+import { mark } from "./processes.js";
 
 export const ANSWER = "That is all.";
 
@@ -110,6 +110,13 @@ export function suite(framework, drive, { marks = true } = {}) {
     test("a timeout is a result", async (t) => {
       const { texts } = await play(open(t), ["shell", { command: "echo begun; sleep 600", timeoutSeconds: 0.5 }]);
       assert.deepEqual(JSON.parse(texts[0]), { output: "begun\n", exitCode: 124, timedOut: true });
+    });
+
+    test("a long output comes shortened, with both of its ends", async (t) => {
+      const { texts } = await play(open(t), ["shell", { command: "seq 1 100000" }]);
+      assert.ok(texts[0].length <= 50_000, `${texts[0].length}`);
+      const { output } = JSON.parse(texts[0]);
+      assert.match(output, /^1\n2\n[^]*left out[^]*\n99999\n100000\n$/);
     });
 
     test("several calls in one turn each get their own answer", async (t) => {
