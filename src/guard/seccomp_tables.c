@@ -57,13 +57,30 @@ static const struct sock_filter foreign_limits[] = {
     LOAD(HIGH(2)), IF(BPF_JEQ, 0, 0, 1), ALLOW,        FAIL(EPERM),
 };
 
+/* On the machine a workspace's file has these bits, too: whoever may start it there would become
+ * its owner, who is the user that runs the host. */
+#define MARKS (S_ISUID | S_ISGID)
+#define UNMARKED(n) LOAD(LOW(n)), IF(BPF_JSET, MARKS, 0, 1), FAIL(EPERM), ALLOW
+/* A mode counts only when something is made. */
+#define MADE_UNMARKED(n)                                                                           \
+  LOAD(LOW(n)), IF(BPF_JSET, O_CREAT | TEMPORARY, 0, 3), LOAD(LOW((n) + 1)),                       \
+      IF(BPF_JSET, MARKS, 0, 1), FAIL(EPERM), ALLOW
+enum { TEMPORARY = 020000000 /* of O_TMPFILE, the part that is not O_DIRECTORY */ };
+static const struct sock_filter unmarked_1[] = {UNMARKED(1)};
+static const struct sock_filter unmarked_2[] = {UNMARKED(2)};
+static const struct sock_filter opened_at[] = {MADE_UNMARKED(2)};
+
 #define DEVICES(n)                                                                                 \
-  LOAD(LOW(n)), AND(S_IFMT), IF(BPF_JEQ, S_IFCHR, 1, 0), IF(BPF_JEQ, S_IFBLK, 0, 1), FAIL(EPERM),  \
-      ALLOW
+  LOAD(LOW(n)), IF(BPF_JSET, MARKS, 3, 0), AND(S_IFMT), IF(BPF_JEQ, S_IFCHR, 1, 0),                \
+      IF(BPF_JEQ, S_IFBLK, 0, 1), FAIL(EPERM), ALLOW
 static const struct sock_filter devices_at[] = {DEVICES(2)};
-#ifdef SYS_mknod
+#ifdef __x86_64__
 static const struct sock_filter devices[] = {DEVICES(1)};
+static const struct sock_filter opened[] = {MADE_UNMARKED(1)};
 #endif
+
+/* What is behind a pointer, or libraries can do without. */
+static const struct sock_filter missing[] = {FAIL(ENOSYS)};
 
 /* Asking which it is, and the usual one. */
 static const struct sock_filter personalities[] = {
@@ -80,10 +97,12 @@ enum {
   NR_FSPICK = 433,
   NR_PIDFD_OPEN = 434,
   NR_CLONE3 = 435,
+  NR_OPENAT2 = 437,
   NR_PIDFD_GETFD = 438,
   NR_PROCESS_MADVISE = 440,
   NR_MOUNT_SETATTR = 442,
   NR_QUOTACTL_FD = 443,
+  NR_FCHMODAT2 = 452,
   NR_OPEN_TREE_ATTR = 467
 };
 
@@ -136,7 +155,13 @@ const sbx__seccomp_rule sbx__seccomp_main_rules[] = {
     RULE(SYS_socket, socket_families),
     RULE(SYS_socketpair, socket_families),
     RULE(SYS_ioctl, terminal),
+    /* files */
     RULE(SYS_mknodat, devices_at),
+    RULE(SYS_fchmod, unmarked_1),
+    RULE(SYS_fchmodat, unmarked_2),
+    RULE(NR_FCHMODAT2, unmarked_2),
+    RULE(SYS_openat, opened_at),
+    RULE(NR_OPENAT2, missing), /* programs go on with openat() */
     RULE(SYS_personality, personalities),
     /* the machine */
     DENY(SYS_kexec_load),
@@ -163,15 +188,15 @@ const sbx__seccomp_rule sbx__seccomp_main_rules[] = {
     DENY(SYS_ioperm),
     DENY(SYS_uselib),
     RULE(SYS_mknod, devices),
+    RULE(SYS_chmod, unmarked_1),
+    RULE(SYS_creat, unmarked_1),
+    RULE(SYS_open, opened),
 #endif
 };
 const size_t sbx__seccomp_main_count =
     sizeof sbx__seccomp_main_rules / sizeof *sbx__seccomp_main_rules;
 
 /* ---- the command's filter ------------------------------------------------------------------- */
-
-/* Its flags are behind a pointer; libraries go on with clone(). */
-static const struct sock_filter missing[] = {FAIL(ENOSYS)};
 
 static const struct sock_filter namespaces[] = {
     LOAD(LOW(0)),

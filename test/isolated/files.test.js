@@ -62,10 +62,32 @@ tell([read(f) for f in ("/etc/shadow", "/etc/sudoers", "/root/.ssh/id_rsa")]
   test("32 no program makes more of who starts it", async () => {
     const told = await attack(sandbox, `
 import shutil
-shutil.copy("/usr/bin/id", "/workspace/id"); os.chmod("/workspace/id", 0o4755)
+shutil.copy("/usr/bin/id", "/workspace/id")
 tell([subprocess.run([p, "-u"], capture_output=True, text=True).stdout for p in ("/workspace/id", "/usr/bin/id")]
    + [attempt(lambda: os.setuid(0)), subprocess.run(["su", "-c", "id -u"], capture_output=True, stdin=subprocess.DEVNULL).returncode != 0])`);
     assert.deepEqual(told, ["1000\n", "1000\n", "EINVAL", true]);
+  });
+
+  test("32 no file of the workspace can be marked to run as its owner, which the machine would do", async () => {
+    const told = await attack(sandbox, `
+marked = b"/workspace/marked"; here = ctypes.c_char_p(marked); other = "/workspace/made"; at = -100
+os.close(os.open(marked, os.O_CREAT | os.O_WRONLY, 0o644))
+ways = {
+    "chmod": lambda mode: attempt(lambda: os.chmod(marked, mode)),
+    "fchmod": lambda mode: attempt(lambda: os.fchmod(os.open(marked, os.O_RDONLY), mode)),
+    "fchmodat": lambda mode: call(268, 53, at, here, mode),
+    "fchmodat2": lambda mode: call(452, 452, at, here, mode, 0),
+    "open": lambda mode: attempt(lambda: os.close(os.open(other, os.O_CREAT | os.O_WRONLY, mode))),
+    "temporary": lambda mode: attempt(lambda: os.close(os.open("/workspace", os.O_TMPFILE | os.O_WRONLY, mode))),
+    "mknod": lambda mode: attempt(lambda: os.mknod(other, stat.S_IFREG | mode)),
+    "creat": lambda mode: call(85, -1, ctypes.c_char_p(other.encode()), mode) if INTEL else "EPERM",
+}
+refused = {way: [do(mode) for mode in (0o4755, 0o2755, 0o6755)] for way, do in ways.items()}
+os.chmod(marked, 0o1755); os.mkdir("/workspace/folder", 0o6755)
+tell([refused, call(437, 437, at, here, ctypes.c_char_p(bytes(24)), 24),
+    oct(os.stat(marked).st_mode), oct(os.stat("/workspace/folder").st_mode & 0o6000), os.path.exists(other)])`);
+    for (const [way, outcomes] of Object.entries(told[0])) assert.deepEqual(outcomes, ["EPERM", "EPERM", "EPERM"], way);
+    assert.deepEqual(told.slice(1), ["ENOSYS", "0o101755", "0o0", false]);
   });
 
   test("34 a command has three descriptors, and none is a directory or a file of the machine", async () => {

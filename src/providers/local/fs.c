@@ -8,6 +8,7 @@
 #include "core/err.h"
 #include "core/os.h"
 
+#include <dirent.h>
 #include <errno.h>
 #include <fcntl.h>
 #include <limits.h>
@@ -33,7 +34,7 @@ typedef struct target {
   int dir;
   char name[NAME_MAX + 1];
   bool exists;
-  mode_t mode; /* when it exists */
+  mode_t mode; /* when it exists; a write takes a set-user-id bit away */
 } target;
 
 #define INSIDE_ADVICE "; give a path inside it, such as \"dir/file\""
@@ -352,11 +353,28 @@ bool sbx__local_split(const char *path, char *dir, char *name) {
   return true;
 }
 
-/* Makes the directory `path`, whose last part is `name` in `dir`, and opens it. -1 and errno. */
+static bool is_empty(int dir) {
+  const struct dirent *entry;
+  int copy = openat(dir, ".", O_RDONLY | O_DIRECTORY | O_CLOEXEC);
+  DIR *list = copy >= 0 ? fdopendir(copy) : NULL;
+  bool empty = list != NULL;
+  if (list == NULL && copy >= 0)
+    close(copy);
+  while (empty && (entry = readdir(list)) != NULL)
+    empty = strcmp(entry->d_name, ".") == 0 || strcmp(entry->d_name, "..") == 0;
+  if (list != NULL)
+    closedir(list);
+  return empty;
+}
+
+/* Makes the directory `path`, whose last part is `name` in `dir`, and opens it. -1 and errno.
+ *
+ * A command may have put another directory under the name in between, one that only root may enter,
+ * to be given what is in it. */
 static int make_dir(const sbx_local_root *root, int dir, const char *name, const char *path) {
   if (mkdirat(dir, name, 0777) == 0) {
     int made = openat(dir, name, O_PATH | O_DIRECTORY | O_NOFOLLOW | O_CLOEXEC);
-    if (made >= 0)
+    if (made >= 0 && root->gives && is_empty(made))
       sbx_local_root_give(root, made);
     return made;
   }
@@ -420,7 +438,7 @@ static int find_target(const sbx_local_root *root, const char *path, target *t) 
     if (!t->exists)
       return errno != ENOENT ? errno : hops > 0 ? ELOOP : 0;
     if (S_ISREG(st.st_mode)) {
-      t->mode = st.st_mode & 07777;
+      t->mode = st.st_mode & 01777;
       return 0;
     }
     if (!S_ISLNK(st.st_mode))
