@@ -1,0 +1,36 @@
+// What the tools that look at packages say of this one, as it is published: publint, and "Are the types wrong?".
+// Both know one thing better than Node.js 20.19 does: that require() cannot load an ES module. See CONTRIBUTING.md.
+import assert from "node:assert/strict";
+import { spawnSync } from "node:child_process";
+import { cpSync, readFileSync } from "node:fs";
+import path from "node:path";
+import { test } from "node:test";
+
+import { publint } from "publint";
+
+import { bundle } from "../../../scripts/bundle.mjs";
+import { ROOT } from "../../support/node.js";
+import { tempDir } from "../../support/temp.js";
+
+const manifest = JSON.parse(readFileSync(path.join(ROOT, "package.json"), "utf8"));
+/** Every entry but package.json. */
+const ENTRIES = Object.keys(manifest.exports).filter((name) => !name.endsWith(".json"));
+
+test("publint and attw say of the package, as it is published, only that a module that is required is an ES module", async (t) => {
+  const folder = tempDir(t);
+  for (const name of ["package.json", "types", "README.md", "LICENSE"]) cpSync(path.join(ROOT, name), path.join(folder, name), { recursive: true });
+  await bundle(manifest, path.join(folder, "lib"));
+
+  const { messages } = await publint({ pkgDir: folder, pack: false, level: "warning" });
+  const seen = messages.map(({ code, path: at }) => `${code} ${at.join(" ")}`);
+  assert.deepEqual(seen, ["EXPORTS_TYPES_INVALID_FORMAT exports . require types"]);
+
+  const packed = spawnSync("npm", ["pack", "--silent", "--ignore-scripts"], { cwd: folder, encoding: "utf8" });
+  assert.equal(packed.status, 0, packed.stderr);
+  const attw = path.join(import.meta.dirname, "node_modules/@arethetypeswrong/cli/dist/index.js");
+  const { stdout, stderr } = spawnSync(process.execPath, [attw, packed.stdout.trim(), "--format", "json"], { cwd: folder, encoding: "utf8", maxBuffer: 1 << 26 });
+  assert.equal(stderr, "");
+  const { problems, entrypoints } = JSON.parse(stdout).analysis;
+  assert.deepEqual(Object.keys(entrypoints).filter((name) => !name.endsWith(".json")), ENTRIES);
+  assert.deepEqual([...new Set(problems.map(({ kind }) => kind))], ["CJSResolvesToESM", "FalseCJS"]);
+});
