@@ -17,6 +17,7 @@ typedef struct sbx_local_root {
   bool gives;        /* what is made in it belongs to `uid` and `gid` */
   uid_t uid;
   gid_t gid;
+  bool unmarked;    /* a write takes set-user-id and set-group-id bits away */
   const char *home; /* what "~" stands for; NULL: the root */
 } sbx_local_root;
 

@@ -34,7 +34,7 @@ typedef struct target {
   int dir;
   char name[NAME_MAX + 1];
   bool exists;
-  mode_t mode; /* when it exists; a write takes a set-user-id bit away */
+  mode_t mode; /* when it exists: what a write leaves it */
 } target;
 
 #define INSIDE_ADVICE "; give a path inside it, such as \"dir/file\""
@@ -438,7 +438,7 @@ static int find_target(const sbx_local_root *root, const char *path, target *t) 
     if (!t->exists)
       return errno != ENOENT ? errno : hops > 0 ? ELOOP : 0;
     if (S_ISREG(st.st_mode)) {
-      t->mode = st.st_mode & 01777;
+      t->mode = st.st_mode & (root->unmarked ? 01777 : 07777);
       return 0;
     }
     if (!S_ISLNK(st.st_mode))

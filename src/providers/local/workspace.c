@@ -91,6 +91,7 @@ static int open_workspace(sbx__workspace **out, const sbx_config *config, char *
   w->root.home = sbx__local_home(config);
   sbx__remover_init(&w->remover, &w->root, w->parent, w->name);
   w->root.given = config->isolation.wanted ? SBX_GUARD_WORKSPACE : NULL;
+  w->root.unmarked = config->isolation.wanted;
   int rc = give_away(w, config, ours, err);
   if (rc != SBX_OK)
     sbx__workspace_unref(w);
