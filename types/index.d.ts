@@ -556,7 +556,7 @@ export interface LocalSandboxOptions extends SandboxPolicyOptions {
   readOnlyPaths?: readonly string[] | undefined;
   /** "required" (default): a limit that cannot be kept rejects the start. "best-effort": what there is, is taken. */
   limits?: "required" | "best-effort" | undefined;
-  /** Of all commands together. */
+  /** Of all commands together, looked at ten times a second; a command that is ended for it says `oomKilled`. */
   memoryMb?: number | undefined;
   /** Processes and threads of all commands together; default 256. */
   processes?: number | undefined;

@@ -5,6 +5,7 @@
 #include "guard/command.h"
 
 #include "guard/confine.h"
+#include "guard/system.h"
 
 #include <errno.h>
 #include <fcntl.h>
@@ -124,6 +125,7 @@ static _Noreturn void run_command(const sbx__guard_command *cmd, pid_t guard_pid
   setsid();
   signal(SIGPIPE, SIG_DFL);
   signal(SIGCHLD, SIG_DFL);
+  signal(SBX__NO_MEMORY, SIG_DFL);
   sigemptyset(&none);
   sigprocmask(SIG_SETMASK, &none, NULL);
   if (fchdir(cmd->fd[SBX_GUARD_FD_CWD]) != 0) {

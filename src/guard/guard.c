@@ -133,6 +133,7 @@ static void send_exit(const guard *g, bool gone) {
                            g->code,
                            g->signalled,
                            !gone,
+                           g->signalled && g->code == SIGKILL && sbx__guard_is_out_of_memory(),
                            microseconds(&u->ru_utime) + microseconds(&u->ru_stime),
                            peak};
   sbx__guard_send_frame(g->control, &frame);
@@ -197,7 +198,7 @@ static int outlive(guard *g) {
   while (!collect(g)) {
     int fds[MAX_DROPS + 1] = {g->drops[0], g->drops[1], g->lifeline};
     unsigned readable = sbx__guard_wait(fds, MAX_DROPS + 1, -1);
-    if (readable & 1U << MAX_DROPS)
+    if ((readable & 1U << MAX_DROPS) || sbx__guard_is_out_of_memory())
       return end_tree(g);
     drop_output(g, readable);
   }
@@ -241,7 +242,10 @@ static int watch(guard *g) {
       report(g, gone);
     if (gone)
       return 0;
-    if (sbx__guard_wait(&g->control, 1, -1) == 0)
+    unsigned readable = sbx__guard_wait(&g->control, 1, -1);
+    if (sbx__guard_is_out_of_memory())
+      return end_tree(g);
+    if (readable == 0)
       continue;
     switch (receive_order(g)) {
     case SBX_GUARD_ORDER_TERM:

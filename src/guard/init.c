@@ -13,6 +13,7 @@
 #include "guard/confine.h"
 #include "guard/guard.h"
 #include "guard/landlock.h"
+#include "guard/memory.h"
 #include "guard/request.h"
 #include "guard/seccomp.h"
 #include "guard/system.h"
@@ -39,9 +40,15 @@ typedef struct first {
   sbx__confine confine;
   int lifeline[2];
   bool window;
-  bool taken[SBX__LAST_GUARD + 1]; /* numbers of guards that are not collected */
+  pid_t guards[SBX__LAST_GUARD +
+               1]; /* those that are not collected; with a window each at its number */
   int next;
+  bool idle;       /* nothing runs */
+  int64_t look_at; /* the next look at the memory of all */
 } first;
+
+/* After a guard was told to end its command: for the kernel to take the memory back. */
+enum { SPARE_MS = 1000 };
 
 void sbx__init_say(const sbx_guard_hello *hello, const int *fds, unsigned count) {
   union {
@@ -92,11 +99,12 @@ static void note_limits(const sbx_guard_setup *setup, sbx_guard_hello *hello) {
                                         SBX_LAYER_CGROUP_CPU, SBX_LAYER_CGROUP_KILL};
   for (size_t i = 0; i < sizeof groups / sizeof *groups; i++)
     sbx__layer_set(hello, groups[i], SBX_LAYER_UNAVAILABLE, SBX_STEP_UNTRIED, ENOTSUP, 0);
+  /* Without a cgroup we look ourselves, now and then, where there is a /proc to look at. */
+  if (setup->memory_bytes > 0 && hello->layers[SBX_LAYER_PROCFS].state == SBX_LAYER_ENFORCED)
+    sbx__layer_set(hello, SBX_LAYER_CGROUP_MEMORY, SBX_LAYER_PARTIAL, SBX_STEP_WATCHED, 0, 0);
   /* What is temporary has a limit, the workspace has the disk's. */
   sbx__layer_set(hello, SBX_LAYER_DISK_QUOTA, SBX_LAYER_PARTIAL, SBX_STEP_SET, 0, 0);
-  sbx__layer_set(hello, SBX_LAYER_RLIMITS,
-                 setup->memory_bytes > 0 ? SBX_LAYER_PARTIAL : SBX_LAYER_ENFORCED, SBX_STEP_SET, 0,
-                 0);
+  sbx__layer_set(hello, SBX_LAYER_RLIMITS, SBX_LAYER_ENFORCED, SBX_STEP_SET, 0, 0);
 }
 
 /* ---- start ---------------------------------------------------------------------------------- */
@@ -150,13 +158,13 @@ static bool greet(const sbx_guard_setup *setup, bool built, int listener, sbx_gu
   if (missing < 0 && !built)
     missing = hello->layers[SBX_LAYER_USERNS].error != 0 ? SBX_LAYER_USERNS : SBX_LAYER_MOUNTS;
   if (missing >= 0) {
-    hello->frame = (sbx_guard_frame){SBX_GUARD_FAILED, missing, 0, 0, 0, 0};
+    hello->frame = (sbx_guard_frame){SBX_GUARD_FAILED, missing, 0, 0, 0, 0, 0};
     sbx__init_say(hello, NULL, 0);
     return false;
   }
   int fds[2] = {(int)syscall(NR_PIDFD_OPEN, 1, 0), listener};
   unsigned count = fds[0] < 0 ? 0 : listener < 0 ? 1 : 2;
-  hello->frame = (sbx_guard_frame){SBX_GUARD_HELLO, 0, 0, 0, 0, 0};
+  hello->frame = (sbx_guard_frame){SBX_GUARD_HELLO, 0, 0, 0, 0, 0, 0};
   sbx__init_say(hello, fds, count);
   for (int i = 0; i < 2; i++)
     sbx__guard_close(&fds[i]);
@@ -165,22 +173,33 @@ static bool greet(const sbx_guard_setup *setup, bool built, int listener, sbx_gu
 
 /* ---- commands ------------------------------------------------------------------------------- */
 
+/* -1: it is no guard. */
+static int slot_of(const first *f, pid_t pid) {
+  for (int i = SBX__FIRST_GUARD; i <= SBX__LAST_GUARD; i++) {
+    if (f->guards[i] == pid)
+      return i;
+  }
+  return -1;
+}
+
 /* Collects what has ended. One of our guards that did not end well leaves a tree that nobody can
  * tell from others'. */
 static void collect(first *f) {
   int status;
   pid_t pid;
   while ((pid = waitpid(-1, &status, WNOHANG | WUNTRACED)) > 0) {
-    bool guard = pid <= SBX__LAST_GUARD && f->taken[pid];
     if (WIFSTOPPED(status)) {
       kill(pid, SIGCONT);
       continue;
     }
-    if (guard)
-      f->taken[pid] = false;
-    if (guard && (!WIFEXITED(status) || WEXITSTATUS(status) != 0))
+    int slot = slot_of(f, pid);
+    if (slot < 0)
+      continue;
+    f->guards[slot] = 0;
+    if (!WIFEXITED(status) || WEXITSTATUS(status) != 0)
       sbx__ns_kill_all();
   }
+  f->idle = pid < 0; /* there are no children */
 }
 
 static bool is_harmless(int fd) {
@@ -203,19 +222,18 @@ static bool are_harmless(const sbx__guard_command *cmd) {
 
 /* -1 and errno; EAGAIN: all numbers are taken. */
 static pid_t fork_guard(first *f) {
-  if (!f->window)
-    return sbx__ns_fork_as(0);
   const int count = SBX__LAST_GUARD - SBX__FIRST_GUARD + 1;
   for (int i = 0; i < count; i++) {
-    int number = SBX__FIRST_GUARD + (f->next + i) % count;
-    if (f->taken[number])
+    int slot = SBX__FIRST_GUARD + (f->next + i) % count;
+    if (f->guards[slot] != 0)
       continue;
-    pid_t pid = sbx__ns_fork_as(number);
+    pid_t pid = sbx__ns_fork_as(f->window ? slot : 0);
     if (pid < 0 && errno == EEXIST)
       continue;
     if (pid > 0) {
-      f->taken[number] = true;
-      f->next = number - SBX__FIRST_GUARD + 1;
+      f->guards[slot] = pid;
+      f->next = slot - SBX__FIRST_GUARD + 1;
+      f->idle = false;
     }
     return pid;
   }
@@ -241,12 +259,26 @@ static void serve(first *f, sbx__guard_command *cmd) {
   sbx__request_close(cmd);
 }
 
-static int serve_all(first *f) {
+/* How long to wait for what comes, at most. */
+static int watch_memory(first *f, const sbx_guard_hello *hello) {
+  int64_t now = sbx__guard_now_ms();
+  if (hello->layers[SBX_LAYER_CGROUP_MEMORY].step != SBX_STEP_WATCHED || f->idle)
+    return -1;
+  if (now >= f->look_at) {
+    pid_t guard = sbx__memory_look(f->confine.limits->memory_bytes);
+    if (guard != 0)
+      kill(guard, SBX__NO_MEMORY);
+    f->look_at = now + (guard != 0 ? SPARE_MS : SBX__MEMORY_LOOK_MS);
+  }
+  return (int)(f->look_at - now);
+}
+
+static int serve_all(first *f, const sbx_guard_hello *hello) {
   static sbx__guard_command cmd;
   static const int socket_fd = SBX_GUARD_SOCKET_FD;
   for (;;) {
     collect(f);
-    if (sbx__guard_wait(&socket_fd, 1, -1) == 0)
+    if (sbx__guard_wait(&socket_fd, 1, watch_memory(f, hello)) == 0)
       continue;
     sbx__request_kind kind = sbx__request_receive(&cmd);
     if (kind == SBX__REQUEST_COMMAND)
@@ -274,7 +306,7 @@ int sbx__init_main(const sbx_guard_setup *setup, const sbx__view *view, const sb
   prctl(PR_SET_DUMPABLE, 0, 0, 0, 0);
   if (pipe2(f.lifeline, O_CLOEXEC) != 0 || !greet(setup, built, listener, hello))
     return SBX__INIT_FAILED;
-  return serve_all(&f);
+  return serve_all(&f, hello);
 }
 
 #endif

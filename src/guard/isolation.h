@@ -69,6 +69,7 @@ typedef enum sbx_layer_step {
   SBX_STEP_LOOPBACK,
   SBX_STEP_SET,     /* whatever sets it */
   SBX_STEP_WINDOW,  /* pidns: guards have no numbers of their own, see window.h */
+  SBX_STEP_WATCHED, /* cgroup_memory: there is none, and we look ourselves */
   SBX_STEP_OLD,     /* landlock: detail is the ABI, which knows less than is wanted */
   SBX_STEP_VERIFIED /* it was set, and looking at it from inside shows something else */
 } sbx_layer_step;

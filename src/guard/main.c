@@ -137,15 +137,9 @@ static int helper_main(const char *directory) {
   return 0;
 }
 
-static void on_child(int number) {
-  (void)number;
-}
-
 int main(int argc, char **argv) {
-  struct sigaction child = {.sa_handler = on_child};
   bool isolated = argc > 1 && strcmp(argv[1], SBX_GUARD_ISOLATED) == 0;
   const char *directory = argc > 1 && !isolated ? argv[1] : NULL;
-  sigset_t blocked;
   sbx__guard_close_from(isolated            ? SBX_GUARD_SETUP_FD + 1
                         : directory != NULL ? SBX_GUARD_PARENT_FD + 1
                                             : SBX_GUARD_SOCKET_FD + 1);
@@ -153,10 +147,7 @@ int main(int argc, char **argv) {
     fcntl(SBX_GUARD_ROOT_FD, F_SETFD, FD_CLOEXEC);
     fcntl(SBX_GUARD_PARENT_FD, F_SETFD, FD_CLOEXEC);
   }
-  sigemptyset(&blocked);
-  sigaddset(&blocked, SIGCHLD);
-  sigprocmask(SIG_SETMASK, &blocked, NULL);
-  sigaction(SIGCHLD, &child, NULL);
+  sbx__guard_catch();
   signal(SIGPIPE, SIG_IGN);
   if (isolated)
     return sbx__monitor_main();

@@ -73,7 +73,7 @@ static int blamed(const sbx_guard_hello *hello) {
 }
 
 static void fail(sandbox *s, int layer) {
-  s->hello.frame = (sbx_guard_frame){SBX_GUARD_FAILED, layer, 0, 0, 0, 0};
+  s->hello.frame = (sbx_guard_frame){SBX_GUARD_FAILED, layer, 0, 0, 0, 0, 0};
   sbx__init_say(&s->hello, NULL, 0);
 }
 

@@ -16,7 +16,7 @@
 
 #include <stdint.h>
 
-#define SBX_GUARD_MAGIC 0x53425834u /* changes with this file */
+#define SBX_GUARD_MAGIC 0x53425835u /* changes with this file */
 
 /* Where the helper finds its socket and the directory, and a command the text that was too long for
  * its arguments. */
@@ -79,7 +79,8 @@ typedef struct sbx_guard_frame {
   uint32_t kind;
   int32_t value;
   int32_t detail;
-  uint32_t left;
+  uint16_t left;
+  uint16_t oom;        /* EXITED: it was ended for want of memory */
   uint64_t cpu_us;     /* EXITED: processor time of the leader and what it has waited for */
   uint64_t peak_bytes; /* EXITED: of the largest of these, in memory */
 } sbx_guard_frame;

@@ -18,6 +18,28 @@ int64_t sbx__guard_now_ms(void) {
   return (int64_t)ts.tv_sec * 1000 + ts.tv_nsec / 1000000;
 }
 
+static volatile sig_atomic_t told_of_memory;
+
+static void on_signal(int number) {
+  if (number == SBX__NO_MEMORY)
+    told_of_memory = 1;
+}
+
+void sbx__guard_catch(void) {
+  struct sigaction action = {.sa_handler = on_signal};
+  sigset_t blocked;
+  sigemptyset(&blocked);
+  sigaddset(&blocked, SIGCHLD);
+  sigaddset(&blocked, SBX__NO_MEMORY);
+  sigprocmask(SIG_SETMASK, &blocked, NULL);
+  sigaction(SIGCHLD, &action, NULL);
+  sigaction(SBX__NO_MEMORY, &action, NULL);
+}
+
+bool sbx__guard_is_out_of_memory(void) {
+  return told_of_memory != 0;
+}
+
 unsigned sbx__guard_wait(const int *fds, int count, int timeout_ms) {
   struct timespec ts = {timeout_ms / 1000, (long)(timeout_ms % 1000) * 1000000};
   fd_set set;
@@ -41,7 +63,7 @@ unsigned sbx__guard_wait(const int *fds, int count, int timeout_ms) {
 }
 
 void sbx__guard_send(int fd, sbx_guard_kind kind, int value, int detail, bool left) {
-  sbx_guard_frame frame = {kind, value, detail, left, 0, 0};
+  sbx_guard_frame frame = {kind, value, detail, left, 0, 0, 0};
   sbx__guard_send_frame(fd, &frame);
 }
 

@@ -4,9 +4,18 @@
 
 #include "guard/protocol.h"
 
+#include <signal.h>
 #include <stdbool.h>
 
+/* Sent to a guard by the first process of an isolated sandbox: its command has too much memory. */
+#define SBX__NO_MEMORY SIGUSR1
+
 int64_t sbx__guard_now_ms(void);
+
+/* Blocks what is waited for below: the end of a child, and word of too much memory. */
+void sbx__guard_catch(void);
+/* Whether that word has come. */
+bool sbx__guard_is_out_of_memory(void);
 
 /* Waits until one of `fds` (-1: none) is readable, a child ends, or `timeout_ms` (-1: none) has
  * passed. SIGCHLD is blocked everywhere else, so an end is never missed. Bit i of the answer:

@@ -123,6 +123,32 @@ tell([came, count])`);
     assert.equal((await mine.shell("echo alive")).output, "alive\n");
   });
 
+  test("43 many processes do not either: the command that has most is ended, and says so; others live on", async (t) => {
+    const mine = own(t, { memoryMb: 256 });
+    await mine.start();
+    assert.equal(mine.isolation.cgroup_memory.state, "partial");
+    const bomb = `
+import os, time
+for i in range(50):
+    if os.fork() == 0:
+        block = bytearray(100_000_000); time.sleep(60); os._exit(0)
+print("full", flush=True); time.sleep(60)`;
+    const bystander = mine.exec({ command: "read line; echo $line", stdin: "lives\n" });
+    const ended = await mine.exec({ code: bomb, language: "python", timeoutSeconds: 50 });
+    assert.deepEqual([ended.status, ended.signal, ended.oomKilled], ["signalled", "SIGKILL", true]);
+    assert.equal((await bystander).stdout, "lives\n");
+    assert.equal((await mine.shell("cat /proc/[0-9]*/comm 2>/dev/null | grep -c python")).output, "0\n");
+    // What children share with their parent counts once.
+    const shared = `
+import os, time
+block = bytearray(120_000_000)
+for i in range(6):
+    if os.fork() == 0: time.sleep(0.5); os._exit(0)
+for i in range(6): os.wait()
+print("fine")`;
+    assert.equal((await mine.exec({ code: shared, language: "python" })).stdout, "fine\n");
+  });
+
   for (const [who, depth] of [["the helper outside", 1], ["the first process", 2]]) {
     test(`54 nothing outlives ${who}`, async (t) => {
       const before = new Set(processes().map(({ pid }) => pid));

@@ -334,6 +334,7 @@ static void on_exited(local_exec *x) {
   status->signal_number = signalled ? x->frame.value : 0;
   status->signal_name = signalled ? signal_name(x->frame.value) : NULL;
   status->tree_gone = x->frame.left == 0;
+  status->oom_killed = x->frame.oom != 0;
   status->cpu_us = x->frame.cpu_us;
   status->peak_bytes = x->frame.peak_bytes;
   /* What the command itself wrote is in the pipes by now. All of it at once: a deadline may be
@@ -415,7 +416,12 @@ static void on_control_end(local_exec *x) {
     return;
   /* The guard was killed. Its helper, which ends what is left, may have been stopped before. */
   sbx__helper_continue(&x->session->helper);
-  if (x->status->started)
+  if (x->session->helper.isolated && x->status->started)
+    fail(
+        x, SBX_EPROTO,
+        "the process that watched the command in its sandbox was killed, by another command or for "
+        "want of memory on this machine, and all commands of the sandbox were ended with it");
+  else if (x->status->started)
     fail(x, SBX_EPROTO, "the helper process ended before the command's result was known");
   else
     fail(x, SBX_EPROTO, "the helper process ended before it had started the command");

@@ -308,6 +308,10 @@ static const char *hint(sbx_layer_id layer, const sbx_guard_layer *l) {
     return "its own processes have no numbers of their own: commands may end each other";
   case SBX_STEP_OLD:
     return "the kernel's Landlock is older than what is used of it";
+  case SBX_STEP_WATCHED:
+    return "this version makes no cgroups: what all commands have together is looked at ten times "
+           "a "
+           "second, and the largest one is ended; files in memory are not counted";
   case SBX_STEP_UNTRIED:
   case SBX_STEP_SET:
     break;
