@@ -14,6 +14,8 @@ const { posix } = process.getBuiltinModule("node:path");
 const NEAR = 500;
 /** Most files that are looked at for a list. */
 const MAX_LISTED = 100_000;
+/** What a list only counts, unless it is asked for by its path. */
+const BULK = /(?:^|\/)(?:\.git|node_modules|\.venv|venv|__pycache__)\//;
 /** Most line numbers in a message. */
 const MAX_SHOWN_LINES = 5;
 
@@ -117,7 +119,7 @@ export function linesOf(content, { offset = 1, limit = Infinity }, most) {
 }
 
 /**
- * The files of a folder and below it, as lines of text.
+ * The files of a folder and below it, as lines of text; of a folder with too many, what is in the folder itself.
  *
  * @param {any} sandbox
  * @param {{ path?: string }} args
@@ -125,30 +127,63 @@ export function linesOf(content, { offset = 1, limit = Infinity }, most) {
  */
 export async function listOf(sandbox, { path = "" }, { signal, most, shell }) {
   const folder = folderOf(path, sandbox.sandboxId);
-  const files = await filesOf(sandbox, signal, shell);
-  const inside = folder === "" ? files : files.filter((file) => file.path.startsWith(folder));
+  const files = await filesOf(sandbox, signal);
+  if (files === null) return levelOf(sandbox, folder, { signal, most, shell });
+  const inside = folder === "" ? files : files.filter((file) => file.path.startsWith(folder) || `${file.path}/` === folder);
   if (inside.length === 0) return folder === "" ? "[no files]" : `[no files in ${path}]`;
-  const lines = inside
-    .sort((a, b) => (a.path < b.path ? -1 : 1))
-    .map((file) => `${file.path} (${counted(file.size)} bytes)\n`);
-  const note = (/** @type {number} */ left) => `[${counted(left)} more files left out here; list a folder with \`path\`]`;
-  const room = most - note(lines.length).length;
-  let length = lines.reduce((sum, line) => sum + line.length, 0);
-  if (length <= most) return lines.join("");
-  let kept = lines.length;
-  while (kept > 0 && length > room) length -= lines[--kept].length;
-  return lines.slice(0, kept).join("") + note(lines.length - kept);
+  const told = inside.filter((file) => !BULK.test(file.path.slice(folder.length)));
+  const lines = told.sort((a, b) => (a.path < b.path ? -1 : 1)).map((file) => lineOf(file.path, file.size));
+  const bulk = inside.length - told.length;
+  return listing(lines, most, bulk === 0 ? "" : `[${counted(bulk)} files in .git, node_modules and the like left out here; list such a folder with \`path\`]`);
 }
 
-/** @param {any} sandbox @param {AbortSignal | undefined} signal @param {string | undefined} shell @returns {Promise<{ path: string, size: number }[]>} */
-async function filesOf(sandbox, signal, shell) {
+/** @param {string} path @param {number} size */
+function lineOf(path, size) {
+  return `${path} (${counted(size)} bytes)\n`;
+}
+
+/**
+ * As many of the lines as there is room for, what is left out, and `last`.
+ *
+ * @param {string[]} lines
+ * @param {number} most
+ * @param {string} last
+ */
+function listing(lines, most, last) {
+  let length = lines.reduce((sum, line) => sum + line.length, last.length);
+  if (length <= most) return lines.join("") + last;
+  const note = (/** @type {number} */ left) => `[${counted(left)} more files left out here; list a folder with \`path\`]`;
+  const room = most - note(lines.length).length - 1;
+  let kept = lines.length;
+  while (kept > 0 && length > room) length -= lines[--kept].length;
+  return lines.slice(0, kept).join("") + note(lines.length - kept) + (last && `\n${last}`);
+}
+
+/** Null when there are too many. @param {any} sandbox @param {AbortSignal | undefined} signal @returns {Promise<{ path: string, size: number }[] | null>} */
+async function filesOf(sandbox, signal) {
   try {
     return await sandbox.listFiles({ maxEntries: MAX_LISTED, ...(signal && { signal }) });
   } catch (error) {
-    if (!(error instanceof SandboxError) || error.code !== "ERR_SANDBOX_TOO_LARGE") throw error;
-    const how = shell ? `; look at one folder with ${shell}, as \`ls\` and \`find . -maxdepth 2\` do` : "";
-    throw failure(`there are more than ${counted(MAX_LISTED)} files${how}`, error.code);
+    if (error instanceof SandboxError && error.code === "ERR_SANDBOX_TOO_LARGE") return null;
+    throw error;
   }
+}
+
+/**
+ * @param {any} sandbox
+ * @param {string} folder
+ * @param {{ signal: AbortSignal | undefined, most: number, shell: string | undefined }} how
+ */
+async function levelOf(sandbox, folder, { signal, most, shell }) {
+  const many = `there are more than ${counted(MAX_LISTED)} files`;
+  if (typeof sandbox.listDirectory !== "function") {
+    const how = shell ? `; look at one folder with ${shell}, as \`ls\` and \`find . -maxdepth 2\` do` : "";
+    throw failure(`${many}${how}`, "ERR_SANDBOX_TOO_LARGE");
+  }
+  /** @type {{ name: string, type: string, size: number }[]} */
+  const entries = await sandbox.listDirectory(folder || ".", { maxEntries: MAX_LISTED, ...(signal && { signal }) });
+  const lines = entries.map(({ name, type, size }) => (type === "file" ? lineOf(folder + name, size) : `${folder}${name}${type === "directory" ? "/" : ` (${type})`}\n`));
+  return listing(lines, most, `[${many} in all, so this is one folder without what is below it; list those below with \`path\`]`);
 }
 
 /** What the names of the files in a folder begin with. @param {string} path @param {string | null | undefined} root */

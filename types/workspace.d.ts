@@ -11,6 +11,7 @@ import type {
   SandboxReadOptions,
   SandboxRunOptions,
   SandboxRunResult,
+  SandboxToolOptions,
   ToolDef,
 } from "./index.js";
 
@@ -120,8 +121,8 @@ declare abstract class Guest implements CloudSandbox {
     maxEntries?: number | undefined;
     signal?: CallSignal | undefined;
   }): Promise<{ path: string; size: number }[]>;
-  /** The four tools of a sandbox; read-only: one that lists the files, and one that reads one. */
-  getTools(options?: { name?: string | undefined }): ToolDef[];
+  /** The four tools of a sandbox; read-only: one that reads a file, and one that lists them. Options as those of a toolkit. */
+  getTools(options?: SandboxToolOptions & { name?: string | undefined }): ToolDef[];
   /** Ends this guest's calls and refuses further ones. Its files, the sandbox and the other guests stay. */
   detach(): Promise<void>;
   /** The same as detach(). */

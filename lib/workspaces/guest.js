@@ -5,8 +5,7 @@ import { SandboxError } from "../errors.js";
 import { asyncDispose, checkObject, checkSignal, detached, inspectKey, reading, shownAs } from "../options.js";
 import { forTools, watch } from "../sandbox.js";
 import { SandboxToolkit } from "../toolkit.js";
-import { sandboxTool } from "../tools.js";
-import { listed } from "./place.js";
+import { OWN_FILES } from "./place.js";
 
 /** @import { FileEncoding, ToolDef } from "../../types/index.js" */
 /** @import { Port } from "./place.js" */
@@ -14,14 +13,6 @@ import { listed } from "./place.js";
 
 /** How long detach() waits for calls that a sandbox of another's making does not end. */
 const DETACH_MS = 10_000;
-/** Files that the tool of a guest who cannot run `ls` tells of. */
-const MOST_TOLD = 500;
-/** What it only counts, unless it is asked for by its path. */
-const BULK = /(?:^|\/)(?:\.git|node_modules|\.venv|venv|__pycache__)\//;
-const LIST_FILES = {
-  path: { type: "string", description: 'Folder to list, with all that is below it; "." for all files.' },
-};
-
 /** Whether a value is a guest itself, and no Proxy of one. @type {(value: unknown) => boolean} */
 let isGuest;
 
@@ -124,7 +115,8 @@ export class Guest {
 
   /** @param {any} [options] */
   async listFiles(options) {
-    return of(this, "listFiles").#call("listFiles", options, (given) => this.#has("listFiles")(given));
+    const files = await of(this, "listFiles").#call("listFiles", options, (given) => this.#has("listFiles")(given));
+    return guestsOf(files);
   }
 
   /**
@@ -156,19 +148,21 @@ export class Guest {
   }
 
   /**
-   * Tools for an agent: the four of every sandbox; for a read-only guest those that read, and one that lists.
+   * Tools for an agent: the four of every sandbox; for a read-only guest one that reads, and one that lists.
    *
-   * @param {{ name?: string }} [options] "workspace" when left out: `sandbox_workspace_run` and so on
+   * @param {import("../../types/index.js").SandboxToolOptions & { name?: string | undefined }} [options] "workspace" when `name` is left out: `sandbox_workspace_run` and so on
    * @returns {ToolDef[]}
    */
   getTools(options) {
     of(this, "getTools");
-    const toolkit = new SandboxToolkit(/** @type {any} */ (this), { name: "workspace", ...options });
-    const tools = /** @type {any[]} */ (toolkit.getTools());
-    if (this.#mode === "read-write") return tools;
-    const readers = tools.filter(({ effect }) => effect === "read");
-    const prefix = toolkit.name.replaceAll("-", "_");
-    return this.#port.listFiles ? [listTool(`${prefix}_list_files`, this), ...readers] : readers;
+    const { name = "workspace", tools, readOnly = false, ...more } = options ?? {};
+    const settings = {
+      ...more,
+      name,
+      readOnly: this.#mode === "read-only" || readOnly,
+      tools: { ...(!this.#port.listFiles && { list_files: false }), ...tools },
+    };
+    return /** @type {any[]} */ (new SandboxToolkit(/** @type {any} */ (this), settings).getTools());
   }
 
   /** @param {number} depth @param {object} options @param {(value: unknown, options: object) => string} inspect */
@@ -238,20 +232,7 @@ export class Guest {
   }
 }
 
-/** @param {string} name @param {Guest} guest */
-function listTool(name, guest) {
-  const description = "List the files of the workspace, with their sizes in bytes. Returns a line for each file.";
-  /** @param {{ path: string }} args @param {{ signal: AbortSignal | undefined }} call */
-  async function body({ path }, { signal }) {
-    const folder = path.replace(/^(\.?\/)+|^\.$/, "").replace(/\/+$/, "");
-    const all = await listed(/** @type {any} */ (guest), signal);
-    const files = all.filter((file) => folder === "" || file.path === folder || file.path.startsWith(`${folder}/`));
-    if (files.length === 0) return "[no files]";
-    const shown = files.filter((file) => !BULK.test(file.path.slice(folder === "" ? 0 : folder.length + 1)));
-    const lines = shown.slice(0, MOST_TOLD).map((file) => `${file.path} ${file.size}`);
-    if (shown.length > MOST_TOLD) lines.push(`[${shown.length - MOST_TOLD} more; list a folder of them]`);
-    if (shown.length < files.length) lines.push(`[${files.length - shown.length} in .git, node_modules and the like; list such a folder by its path]`);
-    return lines.join("\n");
-  }
-  return sandboxTool(name, { effect: "read", properties: LIST_FILES, text: description, body });
+/** Without what the workspace has there for a moment. @param {{ path: string, size: number }[]} files */
+function guestsOf(files) {
+  return files.filter(({ path }) => !path.slice(path.lastIndexOf("/") + 1).startsWith(OWN_FILES));
 }

@@ -109,8 +109,8 @@ for (const provider of providers) {
       assert.equal(Buffer.from(await reviewer.readBytes("dir/main.py")).toString(), "print(1)");
       assert.ok((await reviewer.listFiles()).some((file) => file.path === "dir/main.py"));
       const own = Object.fromEntries(reviewer.getTools().map((tool) => [tool.name, tool]));
-      assert.deepEqual(Object.keys(own), ["sandbox_workspace_list_files", "sandbox_workspace_read_file"]);
-      assert.equal(await own.sandbox_workspace_list_files.execute({ path: "dir" }), "dir/main.py 8");
+      assert.deepEqual(Object.keys(own), ["sandbox_workspace_read_file", "sandbox_workspace_list_files"]);
+      assert.equal(await own.sandbox_workspace_list_files.execute({ path: "dir" }), "dir/main.py (8 bytes)\n");
       assert.equal(await own.sandbox_workspace_read_file.execute({ path: "dir/main.py" }), "print(1)");
       assert.equal(world.existing().length, 1);
     });

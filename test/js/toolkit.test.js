@@ -3,7 +3,7 @@ import assert from "node:assert/strict";
 import { describe, test } from "node:test";
 import { inspect } from "node:util";
 
-import { DaytonaSandboxToolkit, E2BSandboxToolkit, HttpSandboxToolkit, LocalSandbox, LocalSandboxToolkit, SandboxAgent, SandboxToolkit, Toolkit, collectToolkitTools, defineTool, describeToolLibrary } from "cloudsandbox";
+import { DaytonaSandboxToolkit, E2BSandboxToolkit, HttpSandboxToolkit, LocalSandbox, LocalSandboxToolkit, SandboxAgent, SandboxError, SandboxToolkit, Toolkit, collectToolkitTools, defineTool, describeToolLibrary } from "cloudsandbox";
 
 import { fakeSandbox } from "../support/fake.js";
 
@@ -287,6 +287,42 @@ describe("which tools, and how they speak", () => {
     }
     assert.throws(() => new LocalSandboxToolkit({ trusted: true }, { name: "x" }), { message: /there is no option `name`/ });
     assert.throws(() => new SandboxToolkit(fakeSandbox().sandbox, { describe: { run: () => 7 } }).getTools(), { message: /`describe.run` must return a text/ });
+  });
+});
+
+describe("list_files", () => {
+  /** The tool over a sandbox with these files, or with an error in their place. */
+  function listing(files, more) {
+    const { sandbox } = fakeSandbox();
+    const listFiles = async () => {
+      if (files instanceof Error) throw files;
+      return files.map((path) => ({ path, size: 1000 }));
+    };
+    const toolkit = new SandboxToolkit(Object.assign(sandbox, { listFiles, ...more }), { tools: { list_files: true }, maxToolOutputChars: 1000 });
+    return toolkit.getTools().at(-1);
+  }
+  const tooLarge = () => new SandboxError("too many", { code: "ERR_SANDBOX_TOO_LARGE" });
+
+  test("what is there in bulk is counted, and shown when it is named; a file is its own list", async () => {
+    const list = listing(["a/.git/HEAD", "a/x", "a/node_modules/m/i.js", "node_modules.txt"]);
+    assert.equal(await list.execute({}), "a/x (1,000 bytes)\nnode_modules.txt (1,000 bytes)\n[2 files in .git, node_modules and the like left out here; list such a folder with `path`]");
+    assert.equal(await list.execute({ path: "a/.git" }), "a/.git/HEAD (1,000 bytes)\n");
+    assert.equal(await list.execute({ path: "a/x" }), "a/x (1,000 bytes)\n");
+    assert.equal(await list.execute({ path: "b" }), "[no files in b]");
+  });
+
+  test("of too many files one folder, with what its entries are", async () => {
+    const asked = [];
+    const listDirectory = async (...args) => {
+      asked.push(args);
+      return [{ name: "d", type: "directory", size: 0 }, { name: "f", type: "file", size: 3 }, { name: "l", type: "link", size: 9 }];
+    };
+    const list = listing(tooLarge(), { listDirectory });
+    const note = "[there are more than 100,000 files in all, so this is one folder without what is below it; list those below with `path`]";
+    assert.equal(await list.execute({}), `d/\nf (3 bytes)\nl (link)\n${note}`);
+    assert.equal(await list.execute({ path: "./a/" }), `a/d/\na/f (3 bytes)\na/l (link)\n${note}`);
+    assert.deepEqual(asked, [[".", { maxEntries: 100_000 }], ["a/", { maxEntries: 100_000 }]]);
+    await assert.rejects(listing(tooLarge()).execute({}), /there are more than 100,000 files; look at one folder with/);
   });
 });
 

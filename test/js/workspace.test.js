@@ -275,16 +275,20 @@ describe("workspace: sandboxes of another's making, and images with little in th
   test("a read-only guest's list says what there is, and only counts what is there in bulk", async (t) => {
     const workspace = open(t, { backend: local() });
     await workspace.attach().shell("mkdir -p a/node_modules/m b many; echo 1 >a/f; echo 22 >a/node_modules/m/i.js; echo 3 >top; cd many; touch $(seq 600)");
-    const [list] = workspace.attach({ mode: "read-only" }).getTools({ name: "reviewer" });
-    assert.equal(list.name, "sandbox_reviewer_list_files");
-    const told = async (folder) => (await list.execute({ path: folder })).split("\n").sort();
-    assert.deepEqual(await told("a/"), ["[1 in .git, node_modules and the like; list such a folder by its path]", "a/f 2"]);
-    assert.deepEqual(await told("./a/node_modules"), ["a/node_modules/m/i.js 3"]);
-    assert.deepEqual(await told("b"), ["[no files]"]);
-    assert.deepEqual(await told("top"), ["top 2"]);
-    const all = await told(".");
-    assert.ok(all.length === 502 && all.includes("[102 more; list a folder of them]"), String(all.slice(0, 3)));
-    assert.match((await rejection(list.execute({}))).message, /path/);
+    const [read, list] = workspace.attach({ mode: "read-only" }).getTools({ name: "reviewer" });
+    assert.deepEqual([read.name, list.name], ["sandbox_reviewer_read_file", "sandbox_reviewer_list_files"]);
+    const told = async (folder) => (await list.execute({ path: folder })).trimEnd().split("\n");
+    assert.deepEqual(await told("a/"), ["a/f (2 bytes)", "[1 files in .git, node_modules and the like left out here; list such a folder with `path`]"]);
+    assert.deepEqual(await told("./a/node_modules"), ["a/node_modules/m/i.js (3 bytes)"]);
+    assert.deepEqual(await told("b"), ["[no files in b]"]);
+    assert.deepEqual(await told("top"), ["top (2 bytes)"]);
+    assert.equal((await told(".")).length, 603);
+    const [, few] = workspace.attach({ mode: "read-only" }).getTools({ maxToolOutputChars: 1000 });
+    const all = (await few.execute({})).split("\n");
+    assert.match(all.at(-2), /^\[\d+ more files left out here; list a folder with `path`\]$/);
+    assert.match(all.at(-1), /^\[1 files in .git, node_modules/);
+    assert.equal(all.length - 2 + Number(/\d+/.exec(all.at(-2))[0]), 602);
+    assert.ok(all.join("\n").length <= 1000);
   });
 
   test("an agent's workspace can have guests, too", async (t) => {
