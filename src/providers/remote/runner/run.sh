@@ -21,7 +21,8 @@
 # way; see ask.sh.
 #
 # What happens comes as lines through a pipe to the reader at the end: nothing is polled, and a command that
-# takes the folder away changes nothing, since all that matters is open by then.
+# takes the folder away changes nothing, since all that matters is open by then: the files before the pipes, whose
+# other ends the command waits for.
 # include prologue.sh
 # include tree.sh
 # include lives.sh
@@ -57,7 +58,7 @@ give_up() {
 # turns, so that the end is at hand and the disk does not fill up; what is dropped is counted. After the
 # command's end (TERM) the rest is read and dropped: what was left in the background neither blocks nor dies.
 store() {
-  exec <"$_cs_h/$1" 8>>"$_cs_h/$2"
+  exec 8>>"$_cs_h/$2" <"$_cs_h/$1"
   trap _cs_over=1 TERM
   trap '' PIPE
   _cs_b=$_cs_h/$2 _cs_f=$_cs_h/$2 _cs_k=0 _cs_over=''
@@ -161,6 +162,7 @@ prepare "$7" "$9" || give_up unstored
 if [ "${11}" ]; then _cs_env=$(take env "${11}") || give_up unstored; fi
 if [ $# -gt 11 ]; then (shift 11 && forget "$@") >/dev/null & fi
 
+exec 5<"$_cs_h/out" 6<"$_cs_h/err"
 {
   if [ "$3" != 0 ]; then timer "$3" & fi
   store o out $(($4 + $5)) &
@@ -181,8 +183,7 @@ if [ $# -gt 11 ]; then (shift 11 && forget "$@") >/dev/null & fi
     fi
     _cs_n=$((_cs_n + 1))
   done
-} | {
-  exec 5<"$_cs_h/out" 6<"$_cs_h/err"
+} 5<&- 6<&- | {
   _cs_e=ran _cs_c='' _cs_g=0 _cs_t='' _cs_s='' _cs_o='' _cs_r='' _cs_bg=0
   _cs_ko='' _cs_ke='' _cs_lo=0 _cs_le=0 _cs_slow='' _cs_root='' _cs_tw=''
   [ "$3" != 0 ] || _cs_tw=1
