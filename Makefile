@@ -101,11 +101,11 @@ valgrind: $(TESTS:%=$(BUILD)/plain/%) guard
 	    --show-leak-kinds=definite,indirect,possible --errors-for-leak-kinds=definite,indirect,possible \
 	    --track-fds=no --error-exitcode=99 --suppressions=test/core/valgrind.supp $(BUILD)/plain/$${t%%:*} $${a#:}; done
 
-fuzz: $(FUZZERS:%=$(BUILD)/fuzz/%)
-	@set -e; for f in $(FUZZERS); do mkdir -p $(BUILD)/corpus/$$f; echo "== $$f"; \
-	  seeds=test/fuzz/corpus/$$f; test -d $$seeds || seeds=; \
-	  $(BUILD)/fuzz/$$f -max_total_time=$(FUZZ_SECONDS) -max_len=4096 -timeout=10 -verbosity=0 -print_final_stats=1 \
-	    -artifact_prefix=$(BUILD)/ $(BUILD)/corpus/$$f $$seeds; done
+fuzz: $(FUZZERS:%=fuzz-%)
+fuzz-%: $(BUILD)/fuzz/%
+	@mkdir -p $(BUILD)/corpus/$*; echo "== $*"; seeds=test/fuzz/corpus/$*; test -d $$seeds || seeds=; \
+	  $< -max_total_time=$(FUZZ_SECONDS) -max_len=4096 -timeout=10 -verbosity=0 -print_final_stats=1 \
+	    -artifact_prefix=$(BUILD)/ $(BUILD)/corpus/$* $$seeds
 
 # One file at a time: clang-tidy 14 misjudges va_list from the second file on.
 tidy: $(PROGRAMS)
