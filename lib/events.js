@@ -15,8 +15,8 @@ const { randomBytes } = process.getBuiltinModule("node:crypto");
 /** @typedef {{ providerId: string, sandboxId?: string | null }} Instance an object with the port; only ours has a sandboxId */
 /** @typedef {{ command?: string, output?: string }} Contents */
 /** What is done to files, and not to their sandbox. */
-const FILE_ACTIONS = new Set(["write", "read", "list", "stat", "listDirectory", "delete", "move", "mkdir"]);
-/** @typedef {"exec" | "write" | "read" | "list" | "stat" | "listDirectory" | "delete" | "move" | "mkdir" | "lifetime" | "pause" | "resume"} Action */
+const FILE_ACTIONS = new Set(["write", "read", "list", "stat", "listDirectory", "delete", "move", "mkdir", "readPart", "writePart"]);
+/** @typedef {"exec" | "write" | "read" | "list" | "stat" | "listDirectory" | "delete" | "move" | "mkdir" | "readPart" | "writePart" | "lifetime" | "pause" | "resume"} Action */
 
 const channels = new Map(RECORD_TYPES.map((type) => [type, channel(`cloudsandbox:${type}`)]));
 
@@ -125,9 +125,12 @@ class Recorded {
       case "exec":
         return this.#endExec(result);
       case "write":
+      case "writePart":
         return this.#endFile({ bytes: this.#size });
       case "read":
         return this.#endFile({ found: result !== null, bytes: result?.length ?? 0 });
+      case "readPart":
+        return this.#endFile({ found: result !== null, bytes: result?.bytes.length ?? 0 });
       case "list":
         return this.#endFile({ entries: /** @type {NativeListing} */ (result).sizes.length });
       case "stat":

@@ -52,6 +52,7 @@ const { fileURLToPath } = process.getBuiltinModule("node:url");
  *
  * @typedef {{ names: string, numbers: Float64Array }} NativeStats
  */
+/** @typedef {{ bytes: Buffer, size: number, last: boolean, stamp: string }} NativePart size: of the whole file, 0 where it has none */
 /** @typedef {(stream: 0 | 1, bytes: Buffer) => void} NativeListener */
 /**
  * @typedef {object} NativeHandle
@@ -65,6 +66,9 @@ const { fileURLToPath } = process.getBuiltinModule("node:url");
  * @property {(id: number, path: string, recursive: 0 | 1) => Promise<boolean>} remove
  * @property {(id: number, from: string, to: string) => Promise<void>} move
  * @property {(id: number, path: string) => Promise<void>} makeDir
+ * @property {(id: number, path: string, offset: number, maxBytes: number, stamp: string) => Promise<NativePart | null>} readPart
+ * @property {(id: number, path: string, token: string, offset: number, bytes: Uint8Array, step: 0 | 1 | 2) => Promise<void>} writePart
+ *   0: more is to come, 1: it is the last one, 2: what was written is removed
  * @property {(id: number, what: "lifetime" | "extend" | "pause" | "resume", seconds: number) => Promise<void>} control
  * @property {(graceMs: number) => Promise<void>} close
  * @property {(id: number) => void} cancel

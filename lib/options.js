@@ -865,3 +865,12 @@ export function refuseVendorOptions(options, where) {
     );
   }
 }
+
+/**
+ * A Uint8Array that is no Buffer, over the same memory.
+ *
+ * @param {Buffer} buffer
+ */
+export function plainBytes(buffer) {
+  return new Uint8Array(buffer.buffer, buffer.byteOffset, buffer.length);
+}

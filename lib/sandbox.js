@@ -9,7 +9,7 @@ import { native } from "./native.js";
 import {
   DEFAULT_OUTPUT_BYTES, MAX_EXEC_TIMEOUT_SECONDS, MAX_OUTPUT_BYTES, asyncDispose, bytesOf, checkBase64, checkBoolean,
   checkBudget, checkContents, checkEncoding, checkEnv, checkFunction, checkInteger, checkItems, checkMaxOutputBytes, checkNames, checkNumber,
-  checkSignal, checkString, checkTimeoutSeconds, checkWord, detached, inspectKey, invalid, kindOf, meantWord, reading,
+  checkSignal, checkString, checkTimeoutSeconds, checkWord, detached, inspectKey, invalid, kindOf, meantWord, plainBytes, reading,
   shownAs, shownWord,
 } from "./options.js";
 
@@ -22,7 +22,7 @@ const { constants } = process.getBuiltinModule("node:buffer");
 /** @import { SandboxRecordType } from "../types/records.js" */
 /** @import { SandboxManifestNetwork, SandboxNetworkIsolation } from "../types/index.js" */
 /** @import { SandboxDirectoryEntry, SandboxFileInfo } from "../types/index.js" */
-/** @import { SandboxCapabilities, SandboxCloseOptions, SandboxLanguage, SandboxReadOptions, SandboxRunOptions, SandboxRunResult } from "../types/index.js" */
+/** @import { SandboxCapabilities, SandboxCloseOptions, SandboxLanguage, SandboxReadOptions, SandboxRunOptions, SandboxRunResult, SandboxStreamOptions } from "../types/index.js" */
 
 /** Options that every provider class takes. */
 export const COMMON_OPTIONS = Object.freeze([
@@ -108,7 +108,7 @@ const BACKGROUND = /** @type {const} */ (["keep", "end"]);
 /** Bits of the native `capabilities`, in order. */
 const CAPABILITIES = Object.freeze([
   "separateStreams", "trueOrder", "stdin", "cwd", "kill", "list", "local", "contexts", "lifetime", "pause",
-  "extend", "paths",
+  "extend", "paths", "streams",
 ]);
 
 /** Keeps a byte order mark, and turns what is not UTF-8 into U+FFFD. */
@@ -154,6 +154,7 @@ export function useEvents(maker) {
   events = maker;
 }
 
+const fileStreams = lazily("streams.js", () => import("./streams.js"));
 const budgets = lazily("budget.js", () => import("./budget.js"));
 
 /** A call goes on without a record when its maker cannot be loaded. */
@@ -491,6 +492,42 @@ export class NativeSandbox {
   }
 
   /**
+   * A file as a stream, read part by part as it is asked for; null when there is none. A larger one than `maxBytes` rejects
+   * with ERR_SANDBOX_TOO_LARGE. One that changes meanwhile ends the stream with ERR_SANDBOX_CONFLICT.
+   *
+   * @param {string} path relative to the working directory of the commands
+   * @param {SandboxStreamOptions} [options] maxBytes: none when left out
+   * @returns {Promise<ReadableStream<Uint8Array> | null>}
+   */
+  async readStream(path, options) {
+    const site = siteOf(this, NativeSandbox.prototype.readStream);
+    const { limits, signal } = this.#streamOf(path, options, "readStream", site);
+    const { Stop, readable } = await fileStreams();
+    const stop = new Stop(signal, watch);
+    return readable((offset, most, stamp) => {
+      return this.#call(site, stop.signal, (id) => this.#handle.readPart(id, path, offset, most, stamp), "readPart", path);
+    }, limits, stop);
+  }
+
+  /**
+   * A stream that makes a file of what is written to it, or replaces one, when it is closed; until then the file stays as it
+   * was. Missing folders are made. More than `maxBytes` errors it with ERR_SANDBOX_TOO_LARGE.
+   *
+   * @param {string} path relative to the working directory of the commands
+   * @param {SandboxStreamOptions} [options] maxBytes: none when left out
+   * @returns {Promise<WritableStream<Uint8Array | string>>}
+   */
+  async writeStream(path, options) {
+    const site = siteOf(this, NativeSandbox.prototype.writeStream);
+    const { limits, signal } = this.#streamOf(path, options, "writeStream", site);
+    await this.#call(site, signal, (id) => this.#handle.start(id), "start");
+    const { Stop, writable } = await fileStreams();
+    return writable((token, offset, bytes, step, until) => {
+      return this.#call(site, until, (id) => this.#handle.writePart(id, path, token, offset, bytes, step), "writePart", path, bytes.length);
+    }, limits, new Stop(signal, watch));
+  }
+
+  /**
    * All regular files, links left out. Rejects with ERR_SANDBOX_TOO_LARGE when there are more than
    * `maxEntries`, and with ERR_SANDBOX_UNSUPPORTED where the provider cannot list.
    *
@@ -726,6 +763,14 @@ export class NativeSandbox {
         throw { ...error, message: error.message + advice };
       }
     }, "read", path);
+  }
+
+  /** @param {string} path @param {SandboxStreamOptions | undefined} options @param {string} where @param {{ stack?: string }} site */
+  #streamOf(path, options, where, site) {
+    checkString(path, "path");
+    const { maxBytes, signal } = checkNames(options, READ_OPTIONS, where);
+    if (maxBytes !== undefined) checkInteger(maxBytes, "maxBytes", 1, Number.MAX_SAFE_INTEGER);
+    return { limits: { maxBytes, providerId: this.#providerId, site }, signal: checkSignal(signal) };
   }
 
   /**
@@ -1182,13 +1227,4 @@ async function inParts(names, make) {
     if (made.length % ENTRIES_PER_TURN === 0) await new Promise((resolve) => setImmediate(resolve));
   }
   return made;
-}
-
-/**
- * A Uint8Array that is no Buffer, over the same memory.
- *
- * @param {Buffer} buffer
- */
-function plainBytes(buffer) {
-  return new Uint8Array(buffer.buffer, buffer.byteOffset, buffer.length);
 }

@@ -130,6 +130,7 @@ enum {
   SBX_CAP_PAUSE = 1u << 9,    /* sbx_sandbox_control(): pause and resume */
   SBX_CAP_EXTEND = 1u << 10,  /* sbx_sandbox_control(): the lifetime can be made longer */
   SBX_CAP_PATHS = 1u << 11,   /* sbx_sandbox_stat(), _list_dir(), _remove(), _move(), _make_dir() */
+  SBX_CAP_PARTS = 1u << 12,   /* sbx_sandbox_read_part(), _write_part() */
 };
 
 /* Makes a sandbox object; no I/O, nothing is created yet.
@@ -312,8 +313,9 @@ typedef void (*sbx_read_cb)(void *arg, const sbx_err *err, const sbx_slice *byte
 int sbx_sandbox_read(sbx_sandbox *sb, sbx_slice path, size_t max_bytes, sbx_read_cb cb, void *arg,
                      sbx_call **out, sbx_err *err);
 
-/* Inside the callback of a read only: takes the bytes over, which then outlive the callback without
- * a copy, until sbx_bytes_free(). NULL when there are none, or they were taken already. */
+/* Inside the callback of a read, or of a part's, only: takes the bytes over, which then outlive the
+ * callback without a copy, until sbx_bytes_free(). NULL when there are none, or they were taken
+ * already. */
 char *sbx_call_take_bytes(sbx_call *call);
 void sbx_bytes_free(char *bytes);
 
@@ -383,6 +385,45 @@ int sbx_sandbox_move(sbx_sandbox *sb, sbx_slice from, sbx_slice to, sbx_done_cb 
 /* Makes a directory with its parents; success when it is there already. */
 int sbx_sandbox_make_dir(sbx_sandbox *sb, sbx_slice path, sbx_done_cb cb, void *arg, sbx_call **out,
                          sbx_err *err);
+
+/* Files in parts, so that none need fit into memory. They need SBX_CAP_PARTS, else
+ * SBX_EUNSUPPORTED. Each part is a call of its own, with the limit that other calls of files have.
+ */
+
+#define SBX_PART_MAX ((size_t)64 << 20) /* bytes of one part */
+
+typedef struct sbx_part {
+  sbx_slice bytes;
+  uint64_t size;     /* of the whole file; 0 of a file that the kernel makes, which has none */
+  bool last;         /* nothing comes behind it */
+  const char *stamp; /* stays the same while the file does; NUL-terminated */
+} sbx_part;
+
+/* `part` is NULL when there is no such file (then `err` is NULL too). */
+typedef void (*sbx_part_cb)(void *arg, const sbx_err *err, const sbx_part *part);
+
+/* Reads at most `max_bytes` (SBX_PART_MAX at most) of a file from `offset` on. `stamp` is that of
+ * the parts before, or empty: when the file is another one since, or has changed, that is
+ * SBX_ECONFLICT, so that no reader gets a mixture. */
+int sbx_sandbox_read_part(sbx_sandbox *sb, sbx_slice path, uint64_t offset, size_t max_bytes,
+                          sbx_slice stamp, sbx_part_cb cb, void *arg, sbx_call **out, sbx_err *err);
+
+typedef enum sbx_part_step {
+  SBX_PART_MORE, /* a part that is not the last one, and not empty */
+  SBX_PART_LAST, /* with it the file takes its place; it may be empty */
+  SBX_PART_DROP  /* what was written is removed, and the file stays as it was */
+} sbx_part_step;
+
+#define SBX_TOKEN_LENGTH 32
+
+/* Writes a file in parts, one after the other, from `offset` 0 on. Until the last one they are kept
+ * beside the path, under a name that no list shows and that is made of `token`: 32 random digits,
+ * 0 to 9 and a to f, the same for all parts. Then the file appears as by sbx_sandbox_write(). A
+ * part that has failed can be sent again. SBX_ECONFLICT: what was written before is not there any
+ * more. */
+int sbx_sandbox_write_part(sbx_sandbox *sb, sbx_slice path, sbx_slice token, uint64_t offset,
+                           sbx_slice bytes, sbx_part_step step, sbx_done_cb cb, void *arg,
+                           sbx_call **out, sbx_err *err);
 
 typedef enum sbx_control {
   SBX_SET_LIFETIME, /* the provider ends the sandbox `seconds` from now; needs SBX_CAP_LIFETIME */

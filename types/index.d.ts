@@ -139,6 +139,11 @@ export interface SandboxReadOptions extends SandboxCallOptions {
   maxBytes?: number | undefined;
 }
 
+export interface SandboxStreamOptions extends SandboxCallOptions {
+  /** 1 or more; no limit when left out. */
+  maxBytes?: number | undefined;
+}
+
 /**
  * The port: any object with these seven members can be given to SandboxToolkit and SandboxAgent.
  *
@@ -314,6 +319,8 @@ export interface SandboxCapabilities {
   readonly extend: boolean;
   /** stat(), listDirectory(), deleteFile(), moveFile() and mkdir() work. */
   readonly paths: boolean;
+  /** readStream() and writeStream() work. */
+  readonly streams: boolean;
 }
 
 /** What is at a path. */
@@ -368,6 +375,18 @@ declare abstract class NativeSandbox implements CloudSandbox {
   readFile(path: string, encoding?: FileEncoding, options?: SandboxReadOptions): Promise<string | null>;
   /** The whole file as bytes, or null when there is no such file. */
   readBytes(path: string, options?: SandboxReadOptions): Promise<Uint8Array | null>;
+  /**
+   * A file as a web stream of parts of up to 4 MiB, each read when there is room for it; null when there is no such file. A file
+   * larger than `maxBytes` (none when left out) rejects with ERR_SANDBOX_TOO_LARGE; one that is changed or replaced while it is
+   * read errors the stream with ERR_SANDBOX_CONFLICT, so that what was read is never a mixture. Needs `capabilities.streams`.
+   */
+  readStream(path: string, options?: SandboxStreamOptions): Promise<ReadableStream<Uint8Array> | null>;
+  /**
+   * A web stream that makes the file, or replaces it, when it is closed; until then, and when it is aborted or fails, the file
+   * stays as it was. Strings are written as UTF-8. More than `maxBytes` (none when left out) errors it with
+   * ERR_SANDBOX_TOO_LARGE. Needs `capabilities.streams`.
+   */
+  writeStream(path: string, options?: SandboxStreamOptions): Promise<WritableStream<Uint8Array | string>>;
   /**
    * All regular files below the directory, links left out. `maxEntries`: 1 to 1000000, default 10000;
    * more files than that reject with ERR_SANDBOX_TOO_LARGE. Needs `capabilities.list`.

@@ -115,11 +115,12 @@ export interface ExecEndRecord extends RecordOfCall {
 
 export interface FileRecord extends RecordOfCall {
   type: "file";
-  operation: "write" | "read" | "list" | "stat" | "listDirectory" | "delete" | "move" | "mkdir";
+  /** A stream is a readPart or a writePart for each of its parts. */
+  operation: "write" | "read" | "list" | "stat" | "listDirectory" | "delete" | "move" | "mkdir" | "readPart" | "writePart";
   /** Of a move: the old one. */
   path?: string;
   bytes?: number;
-  /** Of a read, a stat and a delete. */
+  /** Of a read, a readPart, a stat and a delete. */
   found?: boolean;
   /** Of a list and a listDirectory. */
   entries?: number;

@@ -136,6 +136,14 @@ void Call::OnStat(void *arg, const sbx_err *err, const sbx_stat *info) {
   });
 }
 
+void Call::OnPart(void *arg, const sbx_err *err, const sbx_part *part) {
+  auto *call = static_cast<Call *>(arg);
+  sbx_call *handle = call->handle_;
+  call->Settle(err, [part, handle](napi_env env) {
+    return part != nullptr ? MakePart(env, handle, *part) : MakeNull(env);
+  });
+}
+
 void Call::OnDir(void *arg, const sbx_err *err, const sbx_stat *entries, size_t count) {
   static_cast<Call *>(arg)->Settle(
       err, [entries, count](napi_env env) { return MakeStats(env, entries, count); });

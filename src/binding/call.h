@@ -46,6 +46,7 @@ public:
   static void OnRead(void *arg, const sbx_err *err, const sbx_slice *bytes);
   static void OnList(void *arg, const sbx_err *err, const sbx_entry *entries, size_t count);
   static void OnStat(void *arg, const sbx_err *err, const sbx_stat *info);
+  static void OnPart(void *arg, const sbx_err *err, const sbx_part *part);
   static void OnDir(void *arg, const sbx_err *err, const sbx_stat *entries, size_t count);
   static void OnRemove(void *arg, const sbx_err *err, bool existed);
   static void OnOutput(void *arg, sbx_stream stream, sbx_slice bytes);

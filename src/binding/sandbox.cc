@@ -45,6 +45,8 @@ Napi::Function Sandbox::Define(Napi::Env env) {
                          InstanceMethod<&Sandbox::Remove>("remove"),
                          InstanceMethod<&Sandbox::Move>("move"),
                          InstanceMethod<&Sandbox::MakeDir>("makeDir"),
+                         InstanceMethod<&Sandbox::ReadPart>("readPart"),
+                         InstanceMethod<&Sandbox::WritePart>("writePart"),
                          InstanceMethod<&Sandbox::Control>("control"),
                          InstanceMethod<&Sandbox::Close>("close"),
                          InstanceMethod<&Sandbox::Cancel>("cancel"),
@@ -270,6 +272,40 @@ Napi::Value Sandbox::MakeDir(const Napi::CallbackInfo &info) {
   Call *call = NewCall(info);
   return Run(call, [&](sbx_err *err) {
     return sbx_sandbox_make_dir(sandbox_, path.Slice(), Call::OnDone, call, call->Handle(), err);
+  });
+}
+
+/* readPart(callId, path, offset, maxBytes, stamp); an empty stamp: the first part. */
+Napi::Value Sandbox::ReadPart(const Napi::CallbackInfo &info) {
+  Text path, stamp;
+  uint64_t offset = 0, max_bytes = 0;
+  if (!path.Read(info.Env(), info[1], "path") ||
+      !ReadCount(info.Env(), info[2], "offset", &offset) ||
+      !ReadCount(info.Env(), info[3], "maxBytes", &max_bytes) ||
+      !stamp.Read(info.Env(), info[4], "stamp"))
+    return Napi::Value();
+  Call *call = NewCall(info);
+  return Run(call, [&](sbx_err *err) {
+    return sbx_sandbox_read_part(sandbox_, path.Slice(), offset, static_cast<size_t>(max_bytes),
+                                 stamp.Slice(), Call::OnPart, call, call->Handle(), err);
+  });
+}
+
+/* writePart(callId, path, token, offset, bytes, step): 0 more, 1 last, 2 drop */
+Napi::Value Sandbox::WritePart(const Napi::CallbackInfo &info) {
+  Text path, token;
+  uint64_t offset = 0, step = 0;
+  sbx_slice bytes = {};
+  if (!path.Read(info.Env(), info[1], "path") || !token.Read(info.Env(), info[2], "token") ||
+      !ReadCount(info.Env(), info[3], "offset", &offset) ||
+      !ReadCount(info.Env(), info[5], "step", &step) ||
+      !ReadBytes(info.Env(), info[4], "bytes", &bytes))
+    return Napi::Value();
+  sbx_part_step what = step == 0 ? SBX_PART_MORE : step == 1 ? SBX_PART_LAST : SBX_PART_DROP;
+  Call *call = NewCall(info);
+  return Run(call, [&](sbx_err *err) {
+    return sbx_sandbox_write_part(sandbox_, path.Slice(), token.Slice(), offset, bytes, what,
+                                  Call::OnDone, call, call->Handle(), err);
   });
 }
 

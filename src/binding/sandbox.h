@@ -39,6 +39,8 @@ private:
   Napi::Value Remove(const Napi::CallbackInfo &info);
   Napi::Value Move(const Napi::CallbackInfo &info);
   Napi::Value MakeDir(const Napi::CallbackInfo &info);
+  Napi::Value ReadPart(const Napi::CallbackInfo &info);
+  Napi::Value WritePart(const Napi::CallbackInfo &info);
   Napi::Value Control(const Napi::CallbackInfo &info);
   Napi::Value Close(const Napi::CallbackInfo &info);
   void Cancel(const Napi::CallbackInfo &info);

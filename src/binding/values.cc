@@ -351,6 +351,15 @@ napi_value TakeBytes(napi_env env, sbx_call *call, sbx_slice bytes) {
   return value;
 }
 
+napi_value MakePart(napi_env env, sbx_call *call, const sbx_part &part) {
+  ObjectMaker maker(env);
+  maker.SetText("stamp", part.stamp);
+  maker.SetNumber("size", static_cast<double>(part.size));
+  maker.SetBool("last", part.last);
+  maker.Set("bytes", TakeBytes(env, call, part.bytes));
+  return maker.Done();
+}
+
 napi_value MakeError(napi_env env, const sbx_err &err) {
   std::string code = std::string("ERR_SANDBOX_") + sbx_err_public_code(err.code);
   ObjectMaker maker(env);

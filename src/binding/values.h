@@ -76,6 +76,8 @@ napi_value MakeEntries(napi_env env, const sbx_entry *entries, size_t count);
 /* { names, numbers }: all names, each with a NUL at its end, and of each its kind, size, time of
  * change in ms (NaN: unknown) and mode (-1: unknown). */
 napi_value MakeStats(napi_env env, const sbx_stat *stats, size_t count);
+/* { bytes, size, last, stamp } */
+napi_value MakePart(napi_env env, sbx_call *call, const sbx_part &part);
 napi_value MakeBoolean(napi_env env, bool value);
 napi_value MakeText(napi_env env, const char *text); /* null for NULL */
 napi_value MakeNull(napi_env env);

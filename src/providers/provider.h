@@ -29,6 +29,20 @@
 /* The same of a directory that is to be removed. */
 #define SBX__REMOVE_ADVICE "; pass `recursive` to remove it with all that is in it"
 
+/* How a part that cannot be had is said, at every provider. */
+#define SBX__PART_CHANGED                                                                          \
+  "the file changed while it was read; read it again from its beginning, or copy it first with a " \
+  "command such as cp"
+#define SBX__PART_GONE                                                                             \
+  "what was written before is not there any more, or has changed; write the file from its "        \
+  "beginning"
+
+/* A file that is written in parts lies beside its path meanwhile, under the name ".cloudsandbox-",
+ * a token and one of these: all that has come, and a part on its way to its end. */
+#define SBX__PART_NAME ".cloudsandbox-"
+#define SBX__PART_ALL ".part"
+#define SBX__PART_PIECE ".piece"
+
 typedef struct sbx_config sbx_config;   /* each provider's own struct */
 typedef struct sbx_session sbx_session; /* each provider's own struct */
 
@@ -69,22 +83,33 @@ typedef enum sbx_path_verb {
   SBX_PATH_LIST,
   SBX_PATH_REMOVE,
   SBX_PATH_MOVE,
-  SBX_PATH_MAKE
+  SBX_PATH_MAKE,
+  SBX_PATH_PART, /* reads a part of a file; SBX_ECONFLICT when it changes meanwhile */
+  /* What is in the file `path` becomes the end of the file `to`, and `path` goes away. It may come
+   * twice. SBX_ECONFLICT when `to` is not as long as it says, or one of them is not there. */
+  SBX_PATH_JOIN,
+  /* `to` becomes what is in the file `path`, as `put` would write it, and `path` goes away.
+   * SBX_ECONFLICT when that is not there. */
+  SBX_PATH_TAKE
 } sbx_path_verb;
 
-/* One of sbx_sandbox_stat() and its like. Paths have no '/' at their end, and are not empty. */
+/* One of sbx_sandbox_stat() and its like, or a step of sbx_sandbox_write_part(). Paths have no '/'
+ * at their end, and are not empty. */
 typedef struct sbx_path_request {
   sbx_path_verb verb;
   sbx_slice path;
-  sbx_slice to; /* of a move */
+  sbx_slice to; /* MOVE, JOIN, TAKE */
   bool recursive;
   size_t max_entries;
+  uint64_t offset; /* PART: where it begins. JOIN: how long `to` is before */
+  size_t length;   /* PART: at most so many bytes. JOIN: how long `path` is */
 } sbx_path_request;
 
-/* What is at a path, one, or in a directory. */
+/* What is at a path, one, or in a directory. Of a part: the file, its name the stamp. */
 typedef struct sbx_stats {
   sbx_stat *items;
   size_t count;
+  sbx_buf part;
 } sbx_stats;
 
 typedef struct sbx_provider {
@@ -168,7 +193,7 @@ typedef struct sbx_provider {
   sbx_op *(*list)(sbx_session *session, size_t max_entries, sbx_listing *out, sbx_op_done done,
                   void *arg);
   /* SBX_ENOTFOUND: there is nothing at the path. A list need not be in order. NULL without
-   * SBX_CAP_PATHS. */
+   * SBX_CAP_PATHS and SBX_CAP_PARTS, which belong together here. */
   sbx_op *(*at_path)(sbx_session *session, const sbx_path_request *request, sbx_stats *out,
                      sbx_op_done done, void *arg);
   /* NULL without SBX_CAP_LIFETIME, SBX_CAP_EXTEND and SBX_CAP_PAUSE. */

@@ -124,7 +124,8 @@ void sbx_stats_free(sbx_stats *stats) {
   for (size_t i = 0; i < stats->count; i++)
     sbx_free((void *)(uintptr_t)stats->items[i].name);
   sbx_free(stats->items);
-  *stats = (sbx_stats){NULL, 0};
+  sbx_buf_deinit(&stats->part);
+  *stats = (sbx_stats){0};
 }
 
 const char *sbx_path_verb_text(sbx_path_verb verb) {
@@ -137,6 +138,11 @@ const char *sbx_path_verb_text(sbx_path_verb verb) {
     return "remove";
   case SBX_PATH_MOVE:
     return "move";
+  case SBX_PATH_PART:
+    return "read a part of";
+  case SBX_PATH_JOIN:
+  case SBX_PATH_TAKE:
+    return "write";
   case SBX_PATH_MAKE:
     break;
   }

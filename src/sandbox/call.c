@@ -112,6 +112,15 @@ void sbx_call_cancel(sbx_call *call) {
   sbx_op_abort(&call->op, SBX_ECANCELED);
 }
 
+char *sbx_call_take_bytes(sbx_call *call) {
+  size_t len;
+  return call->data != NULL ? sbx_buf_take(call->data, &len) : NULL;
+}
+
+void sbx_bytes_free(char *bytes) {
+  sbx_free(bytes);
+}
+
 /* What a start makes has to be deleted: whoever waits for the start only is not shut. */
 void sbx__call_shut(sbx_call *call) {
   if (call->op.finished || call->cancelled || call->kind->stop == NULL)

@@ -47,6 +47,7 @@ struct sbx_call {
   unsigned reopens;     /* of the place, when it began to run */
   unsigned pauses;      /* the same */
   sbx_op *child;        /* the provider's op that does the work */
+  sbx_buf *data;        /* what a read has brought; its callback may take it. NULL: it is none */
   uint64_t limit_ms;    /* of that op, for messages */
   bool limit_passed;
   sbx_op *probe;

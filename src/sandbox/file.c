@@ -63,6 +63,7 @@ static int begin(sbx_sandbox *sb, const file_call *model, const sbx__call_kind *
     return sbx_err_set(err, SBX_ENOMEM, NULL);
   }
   sbx__call_init(&file->call, sb, kind, arg);
+  file->call.data = model->on_read != NULL ? &file->data : NULL;
   sbx__call_begin(&file->call);
   if (out != NULL)
     *out = &file->call;
@@ -130,15 +131,6 @@ static void report_read(sbx_call *call, const sbx_err *err) {
 
 static const sbx__call_kind read_kind = {run_read, sbx__call_stop_child, report_read, release_file,
                                          NULL};
-
-char *sbx_call_take_bytes(sbx_call *call) {
-  size_t len;
-  return call->kind == &read_kind ? sbx_buf_take(&file_of(call)->data, &len) : NULL;
-}
-
-void sbx_bytes_free(char *bytes) {
-  sbx_free(bytes);
-}
 
 int sbx_sandbox_read(sbx_sandbox *sb, sbx_slice path, size_t max_bytes, sbx_read_cb cb, void *arg,
                      sbx_call **out, sbx_err *err) {

@@ -89,6 +89,9 @@ static void report_path(sbx_call *call, const sbx_err *err) {
     break;
   case SBX_PATH_MOVE:
   case SBX_PATH_MAKE:
+  case SBX_PATH_PART:
+  case SBX_PATH_JOIN:
+  case SBX_PATH_TAKE:
     path->on.done(call->arg, err);
     break;
   }
@@ -109,6 +112,9 @@ static const char *path_effects(const sbx_call *call) {
     return "the directory may have been made, and doing it again is safe";
   case SBX_PATH_STAT:
   case SBX_PATH_LIST:
+  case SBX_PATH_PART:
+  case SBX_PATH_JOIN:
+  case SBX_PATH_TAKE:
     break;
   }
   return NULL;

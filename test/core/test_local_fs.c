@@ -824,7 +824,7 @@ static void test_leaves_a_moved_workspace_alone(void **state) {
 /* ---- what is at a path ---- */
 
 static sbx_stat look_at(fixture *f, const char *path, int expected) {
-  sbx_stats stats = {NULL, 0};
+  sbx_stats stats = {0};
   sbx_err err = {0};
   sbx_stat stat = {0};
   assert_int_equal(sbx_local_fs_stat(&f->root, sbx_slice_str(path), &stats, &err), expected);
@@ -871,7 +871,7 @@ static void test_a_path_is_looked_at(void **state) {
 
 static void test_a_directory_is_listed(void **state) {
   fixture *f = *state;
-  sbx_stats stats = {NULL, 0};
+  sbx_stats stats = {0};
   sbx_err err;
   assert_int_equal(write_file(f, "d/f", "12345"), SBX_OK);
   assert_int_equal(make_path(f, "d/e/g"), SBX_OK);
@@ -905,6 +905,63 @@ static void test_a_path_is_removed(void **state) {
   assert_int_equal(faccessat(f->base_fd, "ws-other/secret", F_OK, 0), 0);
 }
 
+static sbx_path_request joined(const char *piece, const char *all, uint64_t offset, size_t length) {
+  return (sbx_path_request){
+      .path = sbx_slice_str(piece), .to = sbx_slice_str(all), .offset = offset, .length = length};
+}
+
+static void test_a_file_is_made_of_parts(void **state) {
+  fixture *f = *state;
+  atomic_bool stop = true;
+  sbx_err err;
+  sbx_path_request request = joined("piece", "all", 3, 4);
+  spill(f->root.fd, "all", "one");
+  spill(f->root.fd, "piece", "four");
+  assert_int_equal(sbx_local_fs_join(&f->root, &request, &stop, &err), SBX_ECANCELED);
+  /* What was begun is written over. */
+  assert_int_equal(sbx_local_fs_join(&f->root, &request, NULL, &err), SBX_OK);
+  assert_int_equal(sbx_local_fs_join(&f->root, &request, NULL, &err), SBX_OK);
+  assert_int_equal(faccessat(f->root.fd, "piece", F_OK, 0), -1);
+  request = joined("piece", "all", 8, 1);
+  spill(f->root.fd, "piece", "x");
+  assert_int_equal(sbx_local_fs_join(&f->root, &request, NULL, &err), SBX_ECONFLICT);
+  request = joined("all", "new", 0, 0);
+  assert_int_equal(sbx_local_fs_take(&f->root, &request, &stop, &err), SBX_ECANCELED);
+  assert_int_equal(sbx_local_fs_take(&f->root, &request, NULL, &err), SBX_OK);
+  assert_int_equal(sbx_local_fs_take(&f->root, &request, NULL, &err), SBX_ECONFLICT);
+  sbx_stats stats = {0};
+  request = (sbx_path_request){.path = sbx_slice_str("new"), .offset = 2, .length = 3};
+  assert_int_equal(sbx_local_fs_part(&f->root, &request, &stats, &err), SBX_OK);
+  assert_memory_equal(stats.part.ptr, "efo", 3);
+  assert_int_equal(stats.items[0].size, 7);
+  sbx_stats_free(&stats);
+}
+
+/* Whatever a command puts in the place of a part, nothing is read or written through it. */
+static void test_parts_never_lead_out(void **state) {
+  fixture *f = *state;
+  char secret[sizeof f->outside + 8];
+  sbx_err err;
+  snprintf(secret, sizeof secret, "%s/secret", f->outside);
+  spill(f->root.fd, "all", "one");
+  spill(f->root.fd, "piece", "four");
+  assert_int_equal(symlinkat(secret, f->root.fd, "link"), 0);
+  assert_int_equal(mkfifoat(f->root.fd, "pipe", 0600), 0);
+  assert_int_equal(mkdirat(f->root.fd, "dir", 0700), 0);
+  static const char *const others[] = {"link", "pipe", "dir", "absent"};
+  for (size_t i = 0; i < sizeof others / sizeof *others; i++) {
+    sbx_path_request as_piece = joined(others[i], "all", 3, 4);
+    sbx_path_request as_all = joined("piece", others[i], 3, 4);
+    sbx_path_request taken = joined(others[i], "new", 0, 0);
+    assert_int_not_equal(sbx_local_fs_join(&f->root, &as_piece, NULL, &err), SBX_OK);
+    assert_int_not_equal(sbx_local_fs_join(&f->root, &as_all, NULL, &err), SBX_OK);
+    assert_int_not_equal(sbx_local_fs_take(&f->root, &taken, NULL, &err), SBX_OK);
+  }
+  sbx_path_request out = joined("piece", "link", 0, 0);
+  assert_int_equal(sbx_local_fs_take(&f->root, &out, NULL, &err), SBX_EPATH);
+  assert_int_equal(faccessat(f->root.fd, "new", F_OK, 0), -1);
+}
+
 static void test_a_path_is_moved(void **state) {
   fixture *f = *state;
   assert_int_equal(write_file(f, "d/f", "1"), SBX_OK);
@@ -935,6 +992,8 @@ static int run_all(const char *name) {
       TEST(test_a_directory_is_listed),
       TEST(test_a_path_is_removed),
       TEST(test_a_path_is_moved),
+      TEST(test_a_file_is_made_of_parts),
+      TEST(test_parts_never_lead_out),
       TEST(test_writes_and_reads_back),
       TEST(test_refuses_paths_that_leave),
       TEST(test_refuses_names_that_are_no_file),

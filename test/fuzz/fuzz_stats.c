@@ -9,7 +9,7 @@ int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size);
 
 int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size) {
   enum { MOST = 8 };
-  sbx_stats stats = {NULL, 0};
+  sbx_stats stats = {0};
   int rc = sbx_runner_stats_read(&stats, sbx_slice_of((const char *)data, size), MOST);
   MUST(rc == SBX_OK || rc == SBX_EPROTO || rc == SBX_ENOMEM || rc == SBX_ETOOBIG);
   MUST(stats.count <= MOST);

@@ -67,6 +67,8 @@ export async function usePort(signal: AbortSignal) {
   await sandbox.deleteFile("d", { recursive: "yes" });
   await sandbox.moveFile("a", "b", { signal: AbortSignal.timeout(1000) });
   await sandbox.mkdir("c");
+  const stream: ReadableStream<Uint8Array> | null = await sandbox.readStream("b", { maxBytes: 10 });
+  await stream?.pipeTo(await sandbox.writeStream("c/d"));
   console.log(info, names, existed);
   for (const { path, size } of await sandbox.listFiles({ maxEntries: 10 }))
     void [path.length, size.toFixed()];

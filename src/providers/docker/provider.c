@@ -38,7 +38,7 @@ static void watch(sbx_session *session, void (*fn)(void *arg, sbx_slice json), v
 const sbx_provider sbx_docker_provider = {
     .id = "docker",
     .caps = SBX_CAP_SEPARATE_STREAMS | SBX_CAP_TRUE_ORDER | SBX_CAP_STDIN | SBX_CAP_CWD |
-            SBX_CAP_KILL | SBX_CAP_LIST | SBX_CAP_PATHS,
+            SBX_CAP_KILL | SBX_CAP_LIST | SBX_CAP_PATHS | SBX_CAP_PARTS,
     .limit_margin_ms = 2500,
     .kill_budget_ms = 5000,
     .kill_confirms = true,

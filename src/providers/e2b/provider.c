@@ -74,8 +74,8 @@ static sbx_op *kill_exec(sbx_session *session, sbx_op *op, sbx_op_done done, voi
 const sbx_provider sbx_e2b_provider = {
     .id = "e2b",
     .caps = SBX_CAP_SEPARATE_STREAMS | SBX_CAP_TRUE_ORDER | SBX_CAP_STDIN | SBX_CAP_CWD |
-            SBX_CAP_KILL | SBX_CAP_LIST | SBX_CAP_PATHS | SBX_CAP_CONTEXTS | SBX_CAP_LIFETIME |
-            SBX_CAP_PAUSE,
+            SBX_CAP_KILL | SBX_CAP_LIST | SBX_CAP_PATHS | SBX_CAP_PARTS | SBX_CAP_CONTEXTS |
+            SBX_CAP_LIFETIME | SBX_CAP_PAUSE,
     .lacks = lacks,
     .limit_margin_ms = 1000,
     .kill_budget_ms = 5000,

@@ -61,10 +61,18 @@ static int run_put(file_job *job) {
   return sbx_local_fs_write(&job->workspace->root, job->path, job->bytes, &job->stop, &job->err);
 }
 
+static int run_request(file_job *job);
+
+static bool writes(const file_job *job) {
+  sbx_path_verb verb = job->request.verb;
+  bool by_parts = verb == SBX_PATH_JOIN || verb == SBX_PATH_TAKE;
+  return job->run == run_put || (job->run == run_request && by_parts);
+}
+
 static void abort_job(sbx_op *op, int reason) {
   file_job *job = job_of(op);
   atomic_store(&job->stop, true);
-  if (reason == SBX_ECANCELED && job->run == run_put && job->working && atomic_load(&job->begun)) {
+  if (reason == SBX_ECANCELED && writes(job) && job->working && atomic_load(&job->begun)) {
     job->called_off = true;
     sbx_op_set_deadline(op, STUCK_MS);
   } else {
@@ -93,7 +101,7 @@ static void deliver(file_job *job) {
   }
   if (job->stats_out != NULL) {
     *job->stats_out = job->stats;
-    job->stats = (sbx_stats){NULL, 0};
+    job->stats = (sbx_stats){0};
   }
 }
 
@@ -189,6 +197,12 @@ static int run_request(file_job *job) {
     return sbx_local_fs_remove_path(root, job->path, request->recursive, &job->stop, &job->err);
   case SBX_PATH_MOVE:
     return sbx_local_fs_move(root, job->path, job->bytes, &job->err);
+  case SBX_PATH_PART:
+    return sbx_local_fs_part(root, request, &job->stats, &job->err);
+  case SBX_PATH_JOIN:
+    return sbx_local_fs_join(root, request, &job->stop, &job->err);
+  case SBX_PATH_TAKE:
+    return sbx_local_fs_take(root, request, &job->stop, &job->err);
   case SBX_PATH_MAKE:
     break;
   }
@@ -202,6 +216,8 @@ sbx_op *sbx__local_at_path(sbx_session *session, const sbx_path_request *request
     return NULL;
   job->run = run_request;
   job->request = *request;
+  job->request.path = job->path;
+  job->request.to = job->bytes;
   job->stats_out = out;
   return start_job(job, session->config->loop, done, arg);
 }

@@ -29,13 +29,7 @@ enum {
   WRITE_CHUNK = 1 << 20                   /* after each, a look whether the write was called off */
 };
 
-/* Where a file is to be written: one name in an open directory. */
-typedef struct target {
-  int dir;
-  char name[NAME_MAX + 1];
-  bool exists;
-  mode_t mode; /* when it exists: what a write leaves it */
-} target;
+typedef sbx__local_target target;
 
 #define INSIDE_ADVICE "; give a path inside it, such as \"dir/file\""
 
@@ -176,9 +170,8 @@ int sbx__local_clean(const sbx_local_root *root, const char *verb, sbx_slice pat
   return SBX_OK;
 }
 
-/* The same for the path of a file. */
-static int clean_file(const sbx_local_root *root, const char *verb, sbx_slice path,
-                      sbx__clean_path *out, sbx_err *err) {
+int sbx__local_clean_file(const sbx_local_root *root, const char *verb, sbx_slice path,
+                          sbx__clean_path *out, sbx_err *err) {
   int rc = sbx__local_clean(root, verb, path, out, err);
   if (rc == SBX_OK && out->is_dir)
     return refuse(err, SBX_EINVAL, verb, path, "it names a directory; give the name of a file");
@@ -315,22 +308,33 @@ static int read_bytes(int fd, size_t size, sbx_buf *out, const char *verb, const
   }
 }
 
+int sbx__local_open_file(const sbx_local_root *root, const char *verb, const char *path,
+                         struct stat *st, sbx_err *err) {
+  /* Without O_NONBLOCK the open of a named pipe would wait for a writer. */
+  int fd = sbx__local_open(root, path, O_RDONLY | O_NONBLOCK | O_NOCTTY, SBX__LOCAL_FOLLOW);
+  if (fd < 0) {
+    sbx__local_fail_beneath(root, verb, path, errno, err);
+    return -1;
+  }
+  bool looked = fstat(fd, st) == 0;
+  if (looked && S_ISREG(st->st_mode))
+    return fd;
+  sbx__local_fail(err, verb, path, !looked ? errno : S_ISDIR(st->st_mode) ? EISDIR : ENXIO);
+  close(fd);
+  return -1;
+}
+
 int sbx_local_fs_read(const sbx_local_root *root, sbx_slice path, sbx_buf *out, sbx_err *err) {
   static const char *const verb = "read";
   sbx__clean_path at;
   struct stat st;
-  int rc = clean_file(root, verb, path, &at, err);
+  int rc = sbx__local_clean_file(root, verb, path, &at, err);
   if (rc != SBX_OK)
     return rc;
-  /* Without O_NONBLOCK the open of a named pipe would wait for a writer. */
-  int fd = sbx__local_open(root, at.text, O_RDONLY | O_NONBLOCK | O_NOCTTY, SBX__LOCAL_FOLLOW);
+  int fd = sbx__local_open_file(root, verb, at.text, &st, err);
   if (fd < 0)
-    return sbx__local_fail_beneath(root, verb, at.text, errno, err);
-  if (fstat(fd, &st) != 0)
-    rc = sbx__local_fail(err, verb, at.text, errno);
-  else if (!S_ISREG(st.st_mode))
-    rc = sbx__local_fail(err, verb, at.text, S_ISDIR(st.st_mode) ? EISDIR : ENXIO);
-  else if ((uintmax_t)st.st_size > out->max - out->len)
+    return err->code;
+  if ((uintmax_t)st.st_size > out->max - out->len)
     rc = too_big(out, verb, at.text, err);
   else
     rc = read_bytes(fd, (size_t)st.st_size, out, verb, at.text, err);
@@ -418,9 +422,9 @@ static int follow(const sbx_local_root *root, const target *t, const char *dir, 
   return len >= 0 && len < PATH_LIMIT ? 0 : ENAMETOOLONG;
 }
 
-/* Finds the directory and the name to write to. A link to a file inside is followed by hand, since
- * a file is replaced by its name and never written through. Errno value or 0. */
-static int find_target(const sbx_local_root *root, const char *path, target *t) {
+/* A link to a file inside is followed by hand, since a file is replaced by its name and never
+ * written through. */
+int sbx__local_find_target(const sbx_local_root *root, const char *path, target *t) {
   char at[PATH_LIMIT], dir[PATH_LIMIT];
   struct stat st;
   snprintf(at, sizeof at, "%s", path);
@@ -468,15 +472,18 @@ static int write_bytes(int fd, sbx_slice bytes, const atomic_bool *stop) {
 }
 
 #define TEMP_START ".cloudsandbox-"
-enum { TEMP_DIGITS = 16, TEMP_STEM = sizeof TEMP_START - 1 + TEMP_DIGITS };
+enum { TEMP_DIGITS = 16 };
 
 bool sbx__is_temp_name(const char *name) {
   static const size_t start = sizeof TEMP_START - 1;
-  if (strncmp(name, TEMP_START, start) != 0 ||
-      strspn(name + start, "0123456789abcdef") != TEMP_DIGITS)
+  if (strncmp(name, TEMP_START, start) != 0)
     return false;
-  const char *end = name + TEMP_STEM;
-  return strcmp(end, ".tmp") == 0 || strcmp(end, ".py") == 0 || strcmp(end, ".js") == 0;
+  size_t digits = strspn(name + start, "0123456789abcdef");
+  const char *end = name + start + digits;
+  if (digits == SBX_TOKEN_LENGTH)
+    return strcmp(end, SBX__PART_ALL) == 0 || strcmp(end, SBX__PART_PIECE) == 0;
+  return digits == TEMP_DIGITS &&
+         (strcmp(end, ".tmp") == 0 || strcmp(end, ".py") == 0 || strcmp(end, ".js") == 0);
 }
 
 int sbx__temp_create(int dir, const char *end, mode_t mode, char name[SBX__TEMP_NAME]) {
@@ -520,10 +527,10 @@ int sbx_local_fs_write(const sbx_local_root *root, sbx_slice path, sbx_slice byt
   static const char *const verb = "write";
   sbx__clean_path at;
   target t = {.dir = -1};
-  int rc = clean_file(root, verb, path, &at, err);
+  int rc = sbx__local_clean_file(root, verb, path, &at, err);
   if (rc != SBX_OK)
     return rc;
-  int error = find_target(root, at.text, &t);
+  int error = sbx__local_find_target(root, at.text, &t);
   if (error == 0)
     error = replace(root, &t, bytes, stop);
   if (t.dir >= 0)

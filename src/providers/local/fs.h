@@ -17,7 +17,9 @@
 #include "guard/open.h"
 #include "providers/provider.h"
 
+#include <limits.h>
 #include <stdatomic.h>
+#include <sys/stat.h>
 
 /* Appends the file's bytes. SBX_ENOTFOUND, SBX_ETOOBIG when it has more than out->max bytes. Only
  * regular files: whatever could block is refused. */
@@ -52,7 +54,15 @@ int sbx_local_fs_remove_path(const sbx_local_root *root, sbx_slice path, bool re
 int sbx_local_fs_move(const sbx_local_root *root, sbx_slice from, sbx_slice to, sbx_err *err);
 int sbx_local_fs_make_dir(const sbx_local_root *root, sbx_slice path, sbx_err *err);
 
-/* ---- shared by fs.c, tree.c and path.c ---- */
+/* See SBX_PATH_PART and its like. Once `stop` is set, nothing is replaced: SBX_ECANCELED. */
+int sbx_local_fs_part(const sbx_local_root *root, const sbx_path_request *request, sbx_stats *out,
+                      sbx_err *err);
+int sbx_local_fs_join(const sbx_local_root *root, const sbx_path_request *request,
+                      const atomic_bool *stop, sbx_err *err);
+int sbx_local_fs_take(const sbx_local_root *root, const sbx_path_request *request,
+                      const atomic_bool *stop, sbx_err *err);
+
+/* ---- shared by fs.c, tree.c, path.c and part.c ---- */
 
 /* A path below the root without ".", ".." and empty parts; "." for the root itself. */
 typedef struct sbx__clean_path {
@@ -62,6 +72,25 @@ typedef struct sbx__clean_path {
 
 int sbx__local_clean(const sbx_local_root *root, const char *verb, sbx_slice path,
                      sbx__clean_path *out, sbx_err *err);
+/* The same for the path of a file. */
+int sbx__local_clean_file(const sbx_local_root *root, const char *verb, sbx_slice path,
+                          sbx__clean_path *out, sbx_err *err);
+
+/* Where a file is to be written: one name in an open directory. */
+typedef struct sbx__local_target {
+  int dir;
+  char name[NAME_MAX + 1];
+  bool exists;
+  mode_t mode; /* when it exists: what a write leaves it */
+} sbx__local_target;
+
+/* Finds it, makes the directories above it, and follows links that stay inside. `dir`, which must
+ * be -1 before, is to be closed in any case. Errno value or 0. */
+int sbx__local_find_target(const sbx_local_root *root, const char *path, sbx__local_target *out);
+/* Opens a regular file to be read, and tells about it. A descriptor, or -1 and `err`. */
+int sbx__local_open_file(const sbx_local_root *root, const char *verb, const char *path,
+                         struct stat *st, sbx_err *err);
+
 /* Splits "a/b/c" into "a/b" (or ".") and "c", for which there is room for PATH_LIMIT and NAME_MAX
  * bytes. False when there is no usable name at the end. */
 bool sbx__local_split(const char *path, char *dir, char *name);
@@ -73,7 +102,7 @@ int sbx__local_fail_beneath(const sbx_local_root *root, const char *verb, const 
 
 /* Fills `err` for `error` (an errno value), met while doing `verb` to `path`. */
 int sbx__local_fail(sbx_err *err, const char *verb, const char *path, int error);
-/* Whether sbx__temp_create() makes such names. */
+/* Whether sbx__temp_create() makes such names, or parts of files lie under them. */
 bool sbx__is_temp_name(const char *name);
 
 #endif

@@ -24,7 +24,7 @@ static bool session_owned(const sbx_session *session) {
 const sbx_provider sbx_vercel_provider = {
     .id = "vercel",
     .caps = SBX_CAP_SEPARATE_STREAMS | SBX_CAP_TRUE_ORDER | SBX_CAP_STDIN | SBX_CAP_CWD |
-            SBX_CAP_KILL | SBX_CAP_LIST | SBX_CAP_PATHS | SBX_CAP_EXTEND,
+            SBX_CAP_KILL | SBX_CAP_LIST | SBX_CAP_PATHS | SBX_CAP_PARTS | SBX_CAP_EXTEND,
     .limit_margin_ms = 2500,
     .kill_budget_ms = 5000,
     .options = sbx__vercel_options,

@@ -39,13 +39,14 @@ typedef struct fake_op {
   sbx_liveness *liveness;
   sbx_buf *buf;
   sbx_listing *listing;
+  sbx_stats *stats; /* of a part */
 } fake_op;
 
 fake_state fake;
 static fake_op *newest;
 
-static const char *const verb_names[FAKE_VERBS] = {"open", "close", "probe", "exec",   "kill",
-                                                   "put",  "get",   "list",  "control"};
+static const char *const verb_names[FAKE_VERBS] = {"open", "close", "probe", "exec", "kill",
+                                                   "put",  "get",   "list",  "path", "control"};
 
 /* ---- the end of an operation ---- */
 
@@ -57,6 +58,14 @@ static int write_listing(sbx_listing *listing) {
   listing->entries[0].size = 7;
   listing->entries[0].path = sbx_strndup("a/b.txt", 7);
   return listing->entries[0].path != NULL ? SBX_OK : SBX_ENOMEM;
+}
+
+static int write_part(sbx_stats *stats) {
+  sbx_err err;
+  sbx_stat stat = {.size = fake.size};
+  sbx_buf_init(&stats->part, SIZE_MAX);
+  int rc = sbx_buf_append_str(&stats->part, fake.content);
+  return rc == SBX_OK ? sbx_stats_add(stats, &stat, sbx_slice_str(fake.stamp), &err) : rc;
 }
 
 static void finish(fake_op *f, int code) {
@@ -71,6 +80,8 @@ static void finish(fake_op *f, int code) {
     code = sbx_buf_append_str(f->buf, fake.content);
   if (code == SBX_OK && f->verb == FAKE_LIST)
     code = write_listing(f->listing);
+  if (code == SBX_OK && f->stats != NULL)
+    code = write_part(f->stats);
   sbx_err_set(&err, code, "fake %s failed", verb_names[f->verb]);
   err.no_effect = f->plan.no_effect;
   err.retry_after_ms = f->plan.retry_after_ms;
@@ -316,6 +327,22 @@ static sbx_op *start_list(sbx_session *session, size_t max_entries, sbx_listing 
   return &f->op;
 }
 
+static sbx_op *start_path(sbx_session *session, const sbx_path_request *request, sbx_stats *out,
+                          sbx_op_done done, void *arg) {
+  static const char *const verbs[] = {"stat", "list", "remove", "move",
+                                      "make", "part", "join",   "take"};
+  fake_op *f = start(FAKE_PATH, session, done, arg);
+  if (f == NULL)
+    return NULL;
+  size_t at = strlen(fake.paths);
+  snprintf(fake.paths + at, sizeof fake.paths - at, "%s %.*s %.*s %llu %zu;", verbs[request->verb],
+           (int)request->path.len, request->path.ptr, (int)request->to.len,
+           request->to.len > 0 ? request->to.ptr : "", (unsigned long long)request->offset,
+           request->length);
+  f->stats = request->verb == SBX_PATH_PART ? out : NULL;
+  return &f->op;
+}
+
 static sbx_op *start_control(sbx_session *session, sbx_control control, uint64_t seconds,
                              sbx_op_done done, void *arg) {
   fake_op *f = start(FAKE_CONTROL, session, done, arg);
@@ -329,7 +356,7 @@ static sbx_op *start_control(sbx_session *session, sbx_control control, uint64_t
 static const sbx_provider fresh = {
     .id = "fake",
     .caps = SBX_CAP_SEPARATE_STREAMS | SBX_CAP_STDIN | SBX_CAP_CWD | SBX_CAP_KILL | SBX_CAP_LIST |
-            SBX_CAP_LIFETIME | SBX_CAP_PAUSE,
+            SBX_CAP_PATHS | SBX_CAP_PARTS | SBX_CAP_LIFETIME | SBX_CAP_PAUSE,
     .limit_margin_ms = 0,
     .kill_budget_ms = 10000,
     .options = options,
@@ -349,6 +376,7 @@ static const sbx_provider fresh = {
     .put = start_put,
     .get = start_get,
     .list = start_list,
+    .at_path = start_path,
     .control = start_control,
 };
 
@@ -359,6 +387,8 @@ void fake_reset(void) {
   fake = (fake_state){
       .status = {.outcome = SBX_EXITED, .started = true, .tree_gone = true},
       .content = "content",
+      .stamp = "stamp",
+      .size = 7,
       .liveness = SBX_ALIVE,
   };
 }

@@ -16,6 +16,7 @@ typedef enum fake_verb {
   FAKE_PUT,
   FAKE_GET,
   FAKE_LIST,
+  FAKE_PATH,
   FAKE_CONTROL,
   FAKE_VERBS
 } fake_verb;
@@ -37,7 +38,10 @@ typedef struct fake_state {
   bool attached;          /* sessions are not owned */
   sbx_exec_status status; /* what an exec reports */
   const char *output;     /* what an exec writes to stdout when it starts, or NULL */
-  const char *content;    /* what a get reads */
+  const char *content;    /* what a get or a part reads */
+  const char *stamp;      /* of the file that a part is of */
+  uint64_t size;          /* the same */
+  char paths[512];        /* "join a b 3 4;": what was done to paths, in order */
   sbx_liveness liveness;  /* what a probe finds */
   bool kill_is_ignored;   /* an accepted kill does not end the exec */
 

@@ -298,7 +298,7 @@ extern const sbx_provider sbx_line_provider;
 const sbx_provider sbx_line_provider = {
     .id = "line",
     .caps = SBX_CAP_SEPARATE_STREAMS | SBX_CAP_TRUE_ORDER | SBX_CAP_STDIN | SBX_CAP_CWD |
-            SBX_CAP_KILL | SBX_CAP_LIST | SBX_CAP_PATHS,
+            SBX_CAP_KILL | SBX_CAP_LIST | SBX_CAP_PATHS | SBX_CAP_PARTS,
     .limit_margin_ms = 2500,
     .kill_budget_ms = 5000,
     .options = options_of_lines,

@@ -4,28 +4,10 @@
 #
 # What is there comes as stdout, of each: its kind as find has it, size, seconds since 1970, mode in octal, name, NUL, with
 # blanks between them; or "=" and what stat calls the raw mode, size, seconds, "-", name; what nothing tells is "-". The exit
-# code says why it could not be done: 1 a file stands where a directory is needed, 2 it is a directory, 3 it is not
-# permitted, 4 there is no room, 5 it would be moved into itself.
+# code says why it could not be done, as in ways.sh; 5: it would be moved into itself.
 # include prologue.sh
 # include path.sh
-answer() {
-  printf '\n%s\n\n\n\n\n%s end\n' "$_cs_tag ran $1 0 0 0 0 0 0" "$_cs_tag"
-  exit
-}
-there() { [ -e "$1" ] || [ -L "$1" ]; }
-# No name is taken for an option, and none has two slashes at its start, which may mean something else.
-named() {
-  path "$1"
-  case $_cs_v in /*) ;; *) _cs_v=./$_cs_v ;; esac
-}
-# missing PATH: says why it cannot be there, when something is in the way. The last directory that is there is _cs_d.
-missing() {
-  _cs_d=$1
-  while [ "$_cs_d" ] && [ ! -e "$_cs_d" ]; do _cs_d=${_cs_d%/*}; done
-  [ "$_cs_d" ] || _cs_d=/
-  [ -d "$_cs_d" ] || answer 1
-  [ -x "$_cs_d" ] || answer 3
-}
+# include ways.sh
 # unmade PATH: why it could not be made.
 unmade() {
   ! there "$1" || [ -d "$1" ] || answer 1

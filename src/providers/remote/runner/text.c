@@ -30,6 +30,7 @@ static const struct {
     [SBX_RUNNER_GET] = PROGRAM(get),
     [SBX_RUNNER_PUT] = PROGRAM(put),
     [SBX_RUNNER_AT] = PROGRAM(at),
+    [SBX_RUNNER_PART] = PROGRAM(part),
     [SBX_RUNNER_LOAD] = PROGRAM(load),
     [SBX_RUNNER_SAVE] = PROGRAM(save),
     [SBX_RUNNER_LIVE] = PROGRAM(live),

@@ -22,6 +22,7 @@ typedef enum sbx_runner_program {
   SBX_RUNNER_GET,
   SBX_RUNNER_PUT,
   SBX_RUNNER_AT,   /* what is at a path, and changes of names */
+  SBX_RUNNER_PART, /* files in parts */
   SBX_RUNNER_LOAD, /* reads a file, for wires with streams of their own */
   SBX_RUNNER_SAVE, /* writes one */
   SBX_RUNNER_LIVE, /* the first process of a container: ends with its lifetime */
