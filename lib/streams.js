@@ -123,6 +123,7 @@ export function writable(write, limits, stop) {
       const { signal } = /** @type {{ signal: AbortSignal }} */ (/** @type {unknown} */ (controller));
       signal.addEventListener("abort", () => stop.now(signal.reason));
       stop.signal.addEventListener("abort", () => {
+        if (signal.aborted) return;
         controller.error(stop.signal.reason);
         if (!busy) drop();
       });
