@@ -153,7 +153,7 @@ static int copy(int from, int to, const atomic_bool *stop) {
 /* Errno value or 0; ENOENT: they are not as they must be. */
 static int join(const named *piece, const named *all, const sbx_path_request *request,
                 const atomic_bool *stop) {
-  struct stat piece_st, all_st;
+  struct stat piece_st = {0}, all_st;
   off_t offset = (off_t)request->offset;
   int to = open_ours(all, O_WRONLY, &all_st);
   if (to < 0)
