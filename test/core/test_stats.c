@@ -7,7 +7,7 @@
 
 static int read_all(sbx_stats *stats, sbx_slice text, size_t most) {
   sbx_slice copy = tight_copy(text);
-  *stats = (sbx_stats){NULL, 0};
+  *stats = (sbx_stats){0};
   int rc = sbx_runner_stats_read(stats, copy, most);
   tight_free(copy);
   return rc;
