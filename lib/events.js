@@ -196,6 +196,8 @@ class Recorded {
       this.#publish("killed", { reason: outcome === "timedOut" ? "timeout" : "cancel", termination });
     } else if (raw.oomKilled) {
       this.#publish("killed", { reason: "memory" });
+    } else if (raw.outputExceeded) {
+      this.#publish("killed", { reason: "output" });
     }
     const sizes = [raw.output, raw.stdout, raw.stderr];
     const [outputBytes, stdoutBytes, stderrBytes] = sizes.map((one) => (one ? one.bytes.length + one.dropped : 0));
@@ -218,6 +220,7 @@ class Recorded {
         backgroundRunning: raw.backgroundRunning,
         backgroundKilled: raw.backgroundKilled,
         oomKilled: raw.oomKilled,
+        outputExceeded: raw.outputExceeded,
       },
       () => ({ output: textOf(raw.output) }),
     );

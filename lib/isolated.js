@@ -8,7 +8,7 @@ const { homedir } = process.getBuiltinModule("node:os");
 
 /** Options that only an isolated sandbox takes. */
 export const ISOLATED_OPTIONS = Object.freeze([
-  "require", "accept", "network", "allowedHosts", "readOnlyPaths", "limits", "memoryMb", "processes", "cpuSeconds", "maxFileMb", "tempMb", "openFiles",
+  "require", "accept", "network", "allowedHosts", "readOnlyPaths", "limits", "memoryMb", "processes", "cpuSeconds", "maxFileMb", "maxOutputMb", "tempMb", "openFiles",
 ]);
 
 /** Layers of isolation, by the names that `require` and `accept` take. */
@@ -65,6 +65,7 @@ export function isolated(options, own) {
       ...limit(options, "cpuSeconds", "cpuSeconds", 1),
       ...limit(options, "memoryMb", "memoryBytes", 2 ** 20),
       ...limit(options, "maxFileMb", "fileBytes", 2 ** 20),
+      ...limit(options, "maxOutputMb", "outputBytes", 2 ** 20),
       ...limit(options, "tempMb", "tempBytes", 2 ** 20),
     },
   };

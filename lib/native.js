@@ -21,6 +21,7 @@ const { fileURLToPath } = process.getBuiltinModule("node:url");
  * @property {true} [backgroundRunning]
  * @property {true} [outputLost] some output did not come; how much is not known
  * @property {true} [oomKilled] the system has ended it for want of memory
+ * @property {true} [outputExceeded] it was ended because it had written more than it may
  * @property {number} [cpuMicroseconds] with `peakBytes`
  * @property {number} [peakBytes] left out where it is not known
  * @property {NativeKept} [output] left out when there was none

@@ -1142,6 +1142,7 @@ function execResult(raw, asText) {
   };
   if (raw.signal !== undefined) result.signal = raw.signal;
   if (raw.oomKilled) result.oomKilled = true;
+  if (raw.outputExceeded) result.outputExceeded = true;
   if (raw.peakBytes !== undefined) result.usage = { cpuSeconds: (raw.cpuMicroseconds ?? 0) / 1e6, peakMemoryBytes: raw.peakBytes };
   return raw.details === undefined ? result : Object.assign(result, detailsOf(raw.details));
 }

@@ -275,6 +275,7 @@ typedef struct sbx_exec_result {
   bool background_running; /* processes that outlived the command were seen to live on */
   bool output_lost;        /* some output did not come; how much is not known */
   bool oom_killed;         /* the system has ended it for want of memory, where that is known */
+  bool output_exceeded;    /* it was ended because it had written more than it may */
   uint64_t cpu_us;         /* processor time of it and what it has waited for; 0: not known */
   uint64_t peak_bytes;     /* memory of the largest of its processes; 0: not known */
   uint64_t duration_ms;

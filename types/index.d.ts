@@ -286,6 +286,8 @@ export interface ExecResult<Data extends string | Uint8Array = string> {
   backgroundRunning: boolean;
   /** It was killed for want of memory; absent otherwise, and where nobody tells. */
   oomKilled?: true;
+  /** It was killed because it had written more than `maxOutputMb` of the isolated sandbox; absent otherwise. */
+  outputExceeded?: true;
   /** What the command has used, where that is known: it, and the processes that it has waited for. On this machine. */
   usage?: { cpuSeconds: number; peakMemoryBytes: number };
   durationMs: number;
@@ -583,6 +585,11 @@ export interface LocalSandboxOptions extends SandboxPolicyOptions {
   cpuSeconds?: number | undefined;
   /** Size of each file. */
   maxFileMb?: number | undefined;
+  /**
+   * A command that writes more than this is ended, and its result says `outputExceeded`; what is kept of it is
+   * `maxOutputBytes`. Default 256, or 64 times `maxOutputBytes` if that is more.
+   */
+  maxOutputMb?: number | undefined;
   /** All that is in /tmp and in the home; /dev/shm has as much again. Default 512. */
   tempMb?: number | undefined;
   /** Open files of each process; default 1024. */

@@ -110,6 +110,7 @@ export interface ExecEndRecord extends RecordOfCall {
   backgroundRunning?: true;
   backgroundKilled?: true;
   oomKilled?: true;
+  outputExceeded?: true;
   error?: RecordError;
 }
 
@@ -138,7 +139,7 @@ export interface TimedOutRecord extends RecordOfCall {
 /** Processes were ended. */
 export interface KilledRecord extends RecordOfCall {
   type: "killed";
-  reason: "timeout" | "cancel" | "memory";
+  reason: "timeout" | "cancel" | "memory" | "output";
   termination?: "confirmed" | "requested" | "unknown";
 }
 

@@ -391,6 +391,8 @@ napi_value MakeExecResult(napi_env env, const sbx_exec_result &result) {
     maker.SetBool("outputLost", true);
   if (result.oom_killed)
     maker.SetBool("oomKilled", true);
+  if (result.output_exceeded)
+    maker.SetBool("outputExceeded", true);
   if (result.peak_bytes > 0) {
     maker.SetNumber("cpuMicroseconds", static_cast<double>(result.cpu_us));
     maker.SetNumber("peakBytes", static_cast<double>(result.peak_bytes));

@@ -65,6 +65,7 @@ typedef struct sbx_exec_status {
   bool background_running; /* what it has left behind was seen to live on */
   bool output_lost;        /* some output did not come; how much is not known */
   bool oom_killed;         /* it was ended for want of memory; false also where that is not known */
+  bool output_exceeded;    /* it was ended because it had written more than it may */
   bool limit_kept;         /* the provider itself ended the command, because of its timeout_ms */
   bool tree_gone;          /* the provider saw the whole process tree end */
   uint64_t cpu_us;      /* processor time of the command and what it has waited for; 0: unknown */

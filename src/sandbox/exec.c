@@ -198,7 +198,9 @@ static int fill_result(exec_call *exec, sbx_exec_result *result) {
   result->background_killed = exec->ended && status->background_killed;
   result->background_running = exec->ended && status->background_running;
   result->output_lost = status->output_lost;
-  result->oom_killed = exec->ended && status->oom_killed && !exec->timed_out && !exec->cancelled;
+  bool by_itself = exec->ended && !exec->timed_out && !exec->cancelled;
+  result->oom_killed = by_itself && status->oom_killed;
+  result->output_exceeded = by_itself && status->output_exceeded;
   result->cpu_us = exec->ended ? status->cpu_us : 0;
   result->peak_bytes = exec->ended ? status->peak_bytes : 0;
   result->duration_ms = exec->duration_ms;

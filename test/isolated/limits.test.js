@@ -45,10 +45,23 @@ tell(result + [attempt(raise_limit), attempt(lambda: os.nice(-20)), attempt(lamb
   });
 
   test("47, 48 a flood of output, one endless line: kept up to the limit, and ended in time", async (t) => {
-    const sandbox = own(t);
+    const sandbox = own(t, { maxOutputMb: 2 ** 20 });
     const { status, stdout, droppedBytes } = await sandbox.exec({ command: "cat /dev/zero", timeoutSeconds: 1, maxOutputBytes: 65536 });
     assert.equal(status, "timedOut");
     assert.ok(stdout.length === 65536 && droppedBytes.stdout > 0);
+  });
+
+  test("47, 48 a flood of output ends the command at a limit of its own", async (t) => {
+    const flooded = own(t, { maxOutputMb: 8, processes: 50 });
+    for (const options of [{}, { onStdout() {} }, { mergeStreams: true }]) {
+      const { status, signal, outputExceeded, droppedBytes, truncated } = await flooded.exec({ command: "cat /dev/zero", timeoutSeconds: 50, maxOutputBytes: 65536, ...options });
+      assert.deepEqual([status, signal, outputExceeded, truncated], ["signalled", "SIGKILL", true, true]);
+      assert.ok(droppedBytes.output > 7e6 && droppedBytes.output < 60e6, String(droppedBytes.output));
+    }
+    const { exitCode, outputExceeded } = await flooded.exec({ command: "head -c 8000000 /dev/zero", maxOutputBytes: 65536 });
+    assert.deepEqual([exitCode, outputExceeded], [0, undefined]);
+    // Without the option there is a usual limit.
+    assert.equal((await own(t).exec({ command: "cat /dev/zero", timeoutSeconds: 50 })).outputExceeded, true);
   });
 
   test("49, 50 output that was closed, and output that is held open", async (t) => {

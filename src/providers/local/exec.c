@@ -61,6 +61,7 @@ struct local_exec {
   sbx_guard_frame frame; /* the next one, of which `frame_len` bytes have come */
   size_t frame_len;
   pipe_end pipes[2];
+  uint64_t may_write; /* bytes, of both pipes, before it is ended */
   bool exited;
   uint64_t drain_limit_ms;
   bool ends_background; /* nothing lives on */
@@ -242,6 +243,19 @@ static void take_output(pipe_end *end, size_t len) {
     enlarge(end);
 }
 
+/* What nobody stops would keep this process busy for ever. */
+static void count(local_exec *x, size_t bytes) {
+  if (bytes <= x->may_write) {
+    x->may_write -= bytes;
+    return;
+  }
+  x->may_write = UINT64_MAX;
+  if (x->exited || x->op.finished || x->phase == ENDING)
+    return;
+  x->status->output_exceeded = true;
+  end_the_rest(x);
+}
+
 /* The listener may abort the op, which closes the pipe: look at end->fd after each step. */
 static void read_pipe(pipe_end *end) {
   local_exec *x = end->exec;
@@ -261,6 +275,7 @@ static void read_pipe(pipe_end *end) {
       sbx_output_skip(x->out, end->stream, (uint64_t)n);
     else
       take_output(end, (size_t)n);
+    count(x, (size_t)n);
     left = (size_t)n < left ? left - (size_t)n : 0;
   }
 }
@@ -615,6 +630,7 @@ sbx_op *sbx__local_exec(sbx_session *session, const sbx_exec_spec *spec, sbx_out
     return NULL;
   *status = (sbx_exec_status){.outcome = SBX_EXITED};
   x->ends_background = spec->end_background;
+  x->may_write = sbx__isolated_output(&session->config->isolation, spec->max_output_bytes);
   x->session = session;
   x->out = out;
   x->status = status;

@@ -9,6 +9,7 @@
  *               the second one inside
  *   processes, openFiles, fileBytes, cpuSeconds, memoryBytes, tempBytes
  *               limits; 0 is none
+ *   outputBytes what each command may write; 0 is 256 MiB, or 64 times of what is kept of it
  *
  * Invariant: what is required and missing is an error that names it. There is no way from here to
  * commands that are not isolated. */
@@ -27,7 +28,9 @@ enum {
   PROCESSES = 256,
   OPEN_FILES = 1024,
   TEMP_MIB = 512,
-  NOBODY = 65534 /* what root becomes, where the workspace says nobody else */
+  OUTPUT_MIB = 256,
+  OUTPUT_TIMES = 64, /* of what is kept */
+  NOBODY = 65534     /* what root becomes, where the workspace says nobody else */
 };
 
 #define BIT(layer) (1U << SBX_LAYER_##layer)
@@ -81,6 +84,7 @@ static int read_limits(sbx__isolation *iso, const sbx_json *options, sbx_err *er
       {&iso->setup.file_bytes, "fileBytes", 0},
       {&iso->setup.cpu_seconds, "cpuSeconds", 0},
       {&iso->setup.memory_bytes, "memoryBytes", 0},
+      {&iso->output_bytes, "outputBytes", 0},
       {&iso->setup.temp_bytes, "tempBytes", (uint64_t)TEMP_MIB << 20},
   };
   int rc = SBX_OK;
@@ -182,6 +186,15 @@ int sbx__isolated_configure(sbx__isolation *iso, const sbx_json *options, sbx_er
   if (rc == SBX_OK)
     rc = read_limits(iso, options, err);
   return rc == SBX_OK ? read_mounts(iso, sbx_json_get(options, "mounts"), err) : rc;
+}
+
+uint64_t sbx__isolated_output(const sbx__isolation *iso, uint64_t kept) {
+  uint64_t usual = (uint64_t)OUTPUT_MIB << 20;
+  if (!iso->wanted || kept > UINT64_MAX / OUTPUT_TIMES)
+    return UINT64_MAX;
+  if (kept * OUTPUT_TIMES > usual)
+    usual = kept * OUTPUT_TIMES;
+  return iso->output_bytes > 0 ? iso->output_bytes : usual;
 }
 
 void sbx__isolated_deinit(sbx__isolation *iso) {

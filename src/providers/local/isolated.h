@@ -13,6 +13,7 @@
 typedef struct sbx__isolation {
   bool wanted;
   sbx_guard_setup setup; /* but for ids */
+  uint64_t output_bytes; /* of each command; 0: as much as is usual */
   char *paths[2 * SBX_GUARD_MOUNTS_MAX];
   size_t path_count;
   sbx__egress_rules hosts; /* none: there is no way out */
@@ -29,6 +30,8 @@ void sbx__isolated_owner(const struct stat *directory, uid_t *uid, gid_t *gid);
 /* The setup file; `name` of the directory to remove, or "". The buffer's error. */
 int sbx__isolated_setup(sbx_buf *out, const sbx__isolation *iso, uid_t uid, gid_t gid,
                         const char *name);
+/* How much a command may write of which `kept` bytes are kept. */
+uint64_t sbx__isolated_output(const sbx__isolation *iso, uint64_t kept);
 /* A sandbox with these options was looked at from inside. */
 void sbx__isolated_verified(const sbx__isolation *iso);
 
