@@ -22,7 +22,7 @@ const { constants } = process.getBuiltinModule("node:buffer");
 /** @import { SandboxRecordType } from "../types/records.js" */
 /** @import { SandboxManifestNetwork, SandboxNetworkIsolation } from "../types/index.js" */
 /** @import { SandboxDirectoryEntry, SandboxFileInfo } from "../types/index.js" */
-/** @import { SandboxCapabilities, SandboxCloseOptions, SandboxLanguage, SandboxReadOptions, SandboxRunOptions, SandboxRunResult, SandboxStreamOptions } from "../types/index.js" */
+/** @import { SandboxCapabilities, SandboxCloseOptions, SandboxLanguage, SandboxReadOptions, SandboxRunOptions, SandboxRunResult, SandboxShell, SandboxShellOptions, SandboxStreamOptions } from "../types/index.js" */
 
 /** Options that every provider class takes. */
 export const COMMON_OPTIONS = Object.freeze([
@@ -55,6 +55,7 @@ const CLOSE_OPTIONS = Object.freeze(["graceSeconds"]);
 const CLOSE_GRACE_SECONDS = 5;
 const MAX_CLOSE_GRACE_SECONDS = 3600;
 const READ_OPTIONS = Object.freeze(["maxBytes", "signal"]);
+const SHELL_OPTIONS = Object.freeze(["cwd", "env", "signal"]);
 const LIST_OPTIONS = Object.freeze(["maxEntries", "signal"]);
 const DELETE_OPTIONS = Object.freeze(["recursive", "signal"]);
 /** What is at a path, by the native number. */
@@ -155,6 +156,7 @@ export function useEvents(maker) {
 }
 
 const fileStreams = lazily("streams.js", () => import("./streams.js"));
+const shells = lazily("shell.js", () => import("./shell.js"));
 const budgets = lazily("budget.js", () => import("./budget.js"));
 
 /** A call goes on without a record when its maker cannot be loaded. */
@@ -430,6 +432,27 @@ export class NativeSandbox {
       listener.onFailure = () => this.#handle.cancel(id);
       return listener.watch(this.#handle.exec(id, spec, listener.onOutput), signal);
     }, "exec", spec);
+  }
+
+  /**
+   * A shell whose directory, variables, functions, aliases and options last from command to command. Rejects with
+   * ERR_SANDBOX_UNSUPPORTED where the sandbox has no bash.
+   *
+   * @param {SandboxShellOptions} [options] where it begins, and with which variables
+   * @returns {Promise<SandboxShell>}
+   */
+  async openShell(options) {
+    const site = siteOf(this, NativeSandbox.prototype.openShell);
+    const given = checkNames(options, SHELL_OPTIONS, "openShell");
+    const { openShell } = await shells();
+    return openShell({
+      exec: (/** @type {Record<string, any>} */ spec) => this[execWithin](spec, EXEC_BOUNDS, site),
+      id: () => this.sandboxId,
+      isClosed: () => this.#isClosed,
+      providerId: this.#providerId,
+      isLocal: this.capabilities.local,
+      choosesShell: this.#shell !== undefined,
+    }, given, site);
   }
 
   /**

@@ -139,6 +139,39 @@ export interface SandboxReadOptions extends SandboxCallOptions {
   maxBytes?: number | undefined;
 }
 
+export interface SandboxShellOptions extends SandboxCallOptions {
+  /** Where it begins; the working directory of the commands when left out. */
+  cwd?: string | undefined;
+  /** Variables that it begins with. */
+  env?: Readonly<Record<string, string>> | undefined;
+}
+
+/** Options of one command of a shell; as for exec(), whose others belong to the shell. */
+export type SandboxShellCommandOptions = Pick<
+  ExecText,
+  | "stdin"
+  | "timeoutSeconds"
+  | "maxOutputBytes"
+  | "truncate"
+  | "mergeStreams"
+  | "background"
+  | "onStdout"
+  | "onStderr"
+  | "signal"
+>;
+
+/** What openShell() gives. Commands run one at a time, in the order of the calls. */
+export interface SandboxShell {
+  /**
+   * Runs a command line, and keeps what it leaves of directory, variables, functions, aliases and options. `exit` ends the command and
+   * not the shell. A command that was ended, by its limit, a signal or a cancel, changes nothing of them.
+   */
+  run(command: string, options?: SandboxShellCommandOptions): Promise<ExecResult>;
+  /** Removes what is kept of it, after the command that is running. */
+  close(): Promise<void>;
+  [Symbol.asyncDispose](): Promise<void>;
+}
+
 export interface SandboxStreamOptions extends SandboxCallOptions {
   /** 1 or more; no limit when left out. */
   maxBytes?: number | undefined;
@@ -357,6 +390,11 @@ declare abstract class NativeSandbox implements CloudSandbox {
   exec(spec: ExecBytes): Promise<ExecResult<Uint8Array>>;
   exec(spec: ExecText): Promise<ExecResult>;
   exec(spec: ExecSpec): Promise<ExecResult<string | Uint8Array>>;
+  /**
+   * A shell whose directory, variables, functions, aliases and options last from command to command. Rejects with
+   * ERR_SANDBOX_UNSUPPORTED where the sandbox has no bash.
+   */
+  openShell(options?: SandboxShellOptions): Promise<SandboxShell>;
   /**
    * Bytes are written as they are; `encoding` is for text only. Bad base64 rejects, nothing is written.
    * Local: a new file has mode 0644 (not executable), an existing one keeps its mode.

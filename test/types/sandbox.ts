@@ -67,6 +67,10 @@ export async function usePort(signal: AbortSignal) {
   await sandbox.deleteFile("d", { recursive: "yes" });
   await sandbox.moveFile("a", "b", { signal: AbortSignal.timeout(1000) });
   await sandbox.mkdir("c");
+  const shell = await sandbox.openShell({ cwd: "d", env: { A: "1" } });
+  const code: number = (await shell.run("cd ..", { timeoutSeconds: 1 })).exitCode;
+  void code;
+  await shell.close();
   const stream: ReadableStream<Uint8Array> | null = await sandbox.readStream("b", { maxBytes: 10 });
   await stream?.pipeTo(await sandbox.writeStream("c/d"));
   console.log(info, names, existed);

@@ -480,8 +480,8 @@ bool sbx__is_temp_name(const char *name) {
     return false;
   size_t digits = strspn(name + start, "0123456789abcdef");
   const char *end = name + start + digits;
-  if (digits == SBX_TOKEN_LENGTH)
-    return strcmp(end, SBX__PART_ALL) == 0 || strcmp(end, SBX__PART_PIECE) == 0;
+  if (digits == SBX_TOKEN_LENGTH) /* parts of files, and the state of a shell */
+    return *end == '.';
   return digits == TEMP_DIGITS &&
          (strcmp(end, ".tmp") == 0 || strcmp(end, ".py") == 0 || strcmp(end, ".js") == 0);
 }
