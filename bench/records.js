@@ -15,7 +15,7 @@ const rounds = Array.from({ length: 9 }, () => {
 });
 row("records, nobody listens: the check that is all a call does, median", `${((median(rounds) / CHECKS) * 1e6).toFixed(0)} ns`, "1000 ns");
 
-const sandbox = new LocalSandbox({ trusted: true });
+const sandbox = new LocalSandbox({ isolation: "none" });
 await sandbox.start();
 const file = path.join(tmpdir(), `cloudsandbox-bench-${process.pid}.jsonl`);
 const listeners = {

@@ -3,7 +3,15 @@
 // real one would get the same tool objects and see the same result texts.
 import { LocalSandbox, SandboxToolkit } from "cloudsandbox";
 
-const sandbox = new LocalSandbox({ trusted: true });
+// Isolated where this machine can do that; without "best-effort" it would refuse where it cannot.
+const sandbox = new LocalSandbox({ isolation: "best-effort" });
+await sandbox.start();
+const isIsolated = sandbox.providerId === "isolated-local";
+console.log(
+  isIsolated
+    ? "The sandbox is isolated: it sees its own files, its own processes and no network.\n"
+    : "WARNING: this machine cannot isolate, so the sandbox has the rights of this process. The warning says why.\n",
+);
 const toolkit = new SandboxToolkit(sandbox, { name: "local" });
 const tools = Object.fromEntries(toolkit.getTools().map((tool) => [tool.name, tool]));
 

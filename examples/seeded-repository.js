@@ -17,7 +17,7 @@ if (made) {
 
 const workspace = new Workspace({
   backend: "local", // "docker", "e2b", ... with their backendOptions
-  backendOptions: { trusted: true },
+  backendOptions: { isolation: "none" },
   seedFrom: folder,
   seedExcludes: ["dist/", "!.env.example"],
   sync: { down: true },

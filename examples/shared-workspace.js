@@ -9,7 +9,7 @@ const provider = process.argv[2] ?? "local";
 const workspace = new Workspace({
   workspaceId: workspaceIdForRun("run 42 of the demo"),
   backend: provider,
-  backendOptions: provider === "local" ? { trusted: true } : {},
+  backendOptions: provider === "local" ? { isolation: "none" } : {},
   ttlSeconds: 600,
 });
 workspace.on("expiring", ({ secondsLeft }) => console.log(`the workspace ends in ${Math.round(secondsLeft)} seconds`));

@@ -93,7 +93,7 @@ class OwnWorkspace extends RemoteWorkspace {
 
   /** A clone that was made on this machine, as the bytes of a tar. @param {Clone} clone @param {number} index */
   async #cloneHere(clone, index) {
-    const here = new LocalSandbox({ trusted: true, inheritEnv: NETWORK_VARIABLES });
+    const here = new LocalSandbox({ isolation: "none", inheritEnv: NETWORK_VARIABLES });
     const signal = this.#stopped.signal;
     try {
       const run = (/** @type {Record<string, any>} */ spec) => here[execWithin]({ ...spec, signal }, BOUNDS);

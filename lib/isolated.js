@@ -33,7 +33,9 @@ const isBelow = (file, folders) => folders.some((folder) => file === folder || f
  * @param {{ nodePath: string, nodeArgs: string[], environment: Record<string, any> }} own
  */
 export function isolated(options, own) {
-  const { network = "off", allowedHosts = [], readOnlyPaths = [], limits = "required" } = options;
+  const { network = "off", allowedHosts = [], readOnlyPaths = [] } = options;
+  // Else a single limit that cannot be kept would leave nothing of the isolation.
+  const { limits = options.isolation === "best-effort" ? "best-effort" : "required" } = options;
   if (typeof network === "object") throw invalid('`network` must be "off" or "on"; hosts that may be reached go into `allowedHosts`, as in ["pypi.org"]');
   checkWord(network, ["off", "on"], "network");
   const hosts = checkItems(allowedHosts, "allowedHosts", 'an array of hosts, such as ["pypi.org", "*.example.com", "example.com:8443"]', checkHost);

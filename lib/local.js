@@ -1,6 +1,6 @@
-// LocalSandbox: commands on this computer, with the privileges of this process.
+// LocalSandbox: commands on this computer, isolated unless the user says that they are trusted.
 import { SandboxError } from "./errors.js";
-import { ISOLATED_OPTIONS, isolated } from "./isolated.js";
+import { ISOLATED_OPTIONS, LAYERS, isolated } from "./isolated.js";
 import { withManifest } from "./manifest.js";
 import { guardPath, ownFile } from "./native.js";
 import {
@@ -20,7 +20,8 @@ const LOCAL_OPTIONS = Object.freeze([
 /** Of the host's, what every sandbox looks at. */
 const OWN_VARIABLES = Object.freeze(["PATH", "LC_ALL", "LANG", "TZ", "TMPDIR"]);
 
-const UNKEPT = "it isolates and limits nothing but time, and what runs there has the rights of this process: use docker or a remote provider";
+const UNKEPT =
+  "it isolates and limits nothing but time for certain, and what runs there may have the rights of this process: use an isolated LocalSandbox, docker or a remote provider";
 
 /** What is kept of a manifest on this machine: what needs no keeping. @type {import("./manifest.js").ManifestTable} */
 export const LOCAL_MANIFEST = Object.freeze({
@@ -44,12 +45,19 @@ export const ISOLATED_MANIFEST = Object.freeze({
   },
 });
 
+/** The same where it may turn out that there is no isolation: what only that one keeps is refused. @type {import("./manifest.js").ManifestTable} */
+const EITHER_MANIFEST = Object.freeze({
+  ...LOCAL_MANIFEST,
+  network: ["network", "allowedHosts"],
+  keeps: { "network.default": (rule) => (rule === "allow" ? { network: "on" } : UNKEPT) },
+});
+
 let warned = false;
 
 /**
  * A sandbox on this computer: a directory of its own, an environment of its own, limits on time and
- * output, and every process ended with its call. It is not a security boundary: the code has the
- * privileges of this process and can read what it can read.
+ * output, and every process ended with its call. Isolated unless the user has said that it need not be: then the
+ * code has the privileges of this process and can read what it can read.
  */
 export class LocalSandbox extends NativeSandbox {
   /** @param {LocalSandboxOptions} [options] @param {string} [where] what messages call this class */
@@ -61,26 +69,46 @@ export class LocalSandbox extends NativeSandbox {
     }
     const named = checkNames(options, LOCAL_OPTIONS, where, CALL_ONLY);
     const level = checkIsolation(named);
-    const given = withManifest(named, level === "isolated" ? ISOLATED_MANIFEST : LOCAL_MANIFEST);
+    const given = withManifest(named, { required: ISOLATED_MANIFEST, "best-effort": EITHER_MANIFEST, none: LOCAL_MANIFEST }[level]);
     const own = ownOptions(given);
+    const trusted = { provider: "local", providerId: "unix-local", options: given, own };
+    if (level === "none") {
+      super(trusted);
+      return;
+    }
+    const walled = { ...trusted, providerId: "isolated-local", own: { ...own, ...isolated(given, own) } };
+    if (level === "required") {
+      super(walled);
+      return;
+    }
     super({
-      provider: "local",
-      providerId: level === "isolated" ? "isolated-local" : "unix-local",
-      options: given,
-      own: level === "isolated" ? { ...own, ...isolated(given, own) } : own,
+      ...walled,
+      instead: { code: "ERR_SANDBOX_ISOLATION_UNAVAILABLE", ...trusted, taken: (error) => this.#isolateNot(error, given.trusted === true) },
     });
-    if (level === "unknowing") warnOnce();
   }
+
+  /** Why it is not isolated although that was wanted. @type {string | undefined} */
+  #reason;
 
   /**
    * What isolates the running sandbox, by layer: what is enforced, and what is not and why. null before a start, and
-   * for commands that are not isolated.
+   * for commands that are not meant to be isolated.
    *
    * @returns {import("../types/index.js").SandboxIsolation | null}
    */
   get isolation() {
+    if (this.#reason !== undefined) {
+      const layer = Object.freeze({ state: /** @type {const} */ ("off"), hint: this.#reason });
+      return Object.freeze(/** @type {any} */ (Object.fromEntries(LAYERS.map((name) => [name, layer]))));
+    }
     const told = this[isolationText];
     return told ? Object.freeze(JSON.parse(told)) : null;
+  }
+
+  /** @param {string} reason @param {boolean} isTrusted */
+  #isolateNot(reason, isTrusted) {
+    this.#reason = reason;
+    if (!isTrusted) warnOnce(reason);
   }
 }
 
@@ -180,34 +208,33 @@ function checkAbsolute(value, name) {
 }
 
 /**
- * What the user wants: "isolated"; "trusted", who has said that isolation is not needed; "unknowing".
+ * Whether commands are isolated: "required", unless the user says something else.
  *
  * @param {Record<string, any>} options
+ * @returns {"none" | "best-effort" | "required"}
  */
 function checkIsolation(options) {
-  const { isolation = "best-effort", trusted = false } = options;
-  checkWord(isolation, ["none", "best-effort", "required"], "isolation");
+  const { trusted = false } = options;
   checkBoolean(trusted, "trusted");
-  if (isolation !== "required") {
-    const extra = ISOLATED_OPTIONS.find((name) => options[name] !== undefined);
-    if (extra) throw invalid(`\`${extra}\` is an option of the isolated sandbox: pass isolation: "required" with it`);
-    return trusted || isolation === "none" ? "trusted" : "unknowing";
+  const { isolation = trusted ? "none" : "required" } = options;
+  checkWord(isolation, ["none", "best-effort", "required"], "isolation");
+  if (isolation === "required" && trusted) {
+    throw invalid('`trusted: true` says that no isolation is needed, and isolation: "required" that it is: leave one of them out');
   }
-  if (trusted) throw invalid('`trusted: true` says that no isolation is needed, and isolation: "required" that it is: leave one of them out');
-  if (process.platform === "linux") return "isolated";
-  throw new SandboxError(
-    "LocalSandbox isolates on Linux only. Use a remote sandbox or Docker for code that you do not trust, " +
-      'or pass isolation: "none" to run it with the privileges of this process.',
-    { code: "ERR_SANDBOX_ISOLATION_UNAVAILABLE", provider: "isolated-local" },
-  );
+  const extra = isolation === "none" && ISOLATED_OPTIONS.find((name) => options[name] !== undefined);
+  if (extra) throw invalid(`\`${extra}\` is an option of the isolated sandbox: leave out \`${options.isolation ? "isolation" : "trusted"}\`, or \`${extra}\``);
+  if (isolation === "best-effort" && options.require !== undefined) {
+    throw invalid('`require` names what must be there, and isolation: "best-effort" says that nothing must: pass isolation: "required" with it');
+  }
+  return isolation;
 }
 
-function warnOnce() {
+/** @param {string} reason */
+function warnOnce(reason) {
   if (warned) return;
   warned = true;
   process.emitWarning(
-    "LocalSandbox does not isolate: its commands have the privileges of this process. " +
-      'Pass trusted: true or isolation: "none" if that is meant, or use a remote sandbox.',
+    `LocalSandbox runs its commands without isolation, with the privileges of this process. It has tried to isolate them: ${reason}`,
     { type: "SecurityWarning", code: "CLOUDSANDBOX_NOT_ISOLATED" },
   );
 }

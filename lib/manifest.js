@@ -48,8 +48,8 @@ const EVERYWHERE = {
 const ADVICE = {
   image: "leave it out, or use a provider whose sandboxes are made of images, such as docker",
   workingDir: "leave it out, and give `cwd` with exec(), or begin a command with cd",
-  "network.default": "use a provider that can turn it off, such as docker, e2b or daytona",
-  "network.allowedHosts": "turn the network off as a whole, or use a provider that has such a list, such as e2b or daytona",
+  "network.default": "use a provider that can turn it off, such as an isolated LocalSandbox, docker, e2b or daytona",
+  "network.allowedHosts": "turn the network off as a whole, or use a provider that has such a list, such as an isolated LocalSandbox, e2b or daytona",
   "network.deniedHosts": "turn the network off, and give `allowedHosts` where the provider has such a list",
   "resources.cpus": "leave it out, or use a provider that has such a limit, such as docker",
   "resources.memoryMb": "leave it out, or use a provider that has such a limit, such as docker",

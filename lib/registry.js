@@ -15,6 +15,7 @@ import { VercelSandbox } from "./vercel.js";
 /** @type {Map<string, Factory>} */
 const factories = new Map([
   ["local", (options) => new LocalSandbox(options)],
+  ["unix-local", (options) => new LocalSandbox({ isolation: "none", ...options })],
   ["isolated-local", (options) => new LocalSandbox({ isolation: "required", ...options })],
   ["e2b", (options) => new E2BSandbox(options)],
   ["daytona", (options) => new DaytonaSandbox(options)],

@@ -205,6 +205,15 @@ const NOTHING = Object.freeze({ bytes: Buffer.alloc(0), dropped: 0, tailAt: 0 })
  * @property {readonly SandboxLanguage[]} [languages] what run() takes, the default first
  * @property {readonly string[]} [runOptions] the options of run(), when there are more than the port's
  * @property {(progress: any) => void} [onProgress] told how far a start is
+ * @property {Instead} [instead] what is used where the first start shows that this cannot be had
+ */
+/**
+ * @typedef {object} Instead
+ * @property {string} code of the error that says so
+ * @property {string} provider
+ * @property {string} providerId also until it is known which of the two it is
+ * @property {Record<string, unknown>} own
+ * @property {(reason: string) => void} taken called with the error's message
  */
 
 /**
@@ -244,6 +253,10 @@ export class NativeSandbox {
   /** @type {NativeHandle} */
   #handle;
   #providerId;
+  /** As long as it is not known which one is used. @type {Instead & { wantedId: string, common: Record<string, unknown> } | undefined} */
+  #instead;
+  /** A start that will show it. @type {Promise<void> | undefined} */
+  #choosing;
   #shell;
   #languages;
   #runOptions;
@@ -277,7 +290,7 @@ export class NativeSandbox {
    *
    * @param {NativeSetup} setup
    */
-  constructor({ provider, providerId, options, own, languages = LANGUAGES, runOptions = RUN_OPTIONS, onProgress }) {
+  constructor({ provider, providerId, options, own, languages = LANGUAGES, runOptions = RUN_OPTIONS, onProgress, instead }) {
     const { defaultTimeoutSeconds = 30, startTimeoutSeconds = 60, onLost = "recreate", shell } = options;
     this.#providerId = providerId;
     this.#languages = languages;
@@ -288,23 +301,37 @@ export class NativeSandbox {
     const isOff = options.manifest?.network?.default === "deny";
     this.#network = isOff && checkBoolean(options.verifyNetwork ?? true, "verifyNetwork") ? options.manifest.network : undefined;
     this.#isolation = isOff ? UNCHECKED : NOT_REQUIRED;
-    const json = JSON.stringify({
+    const common = {
       defaultTimeoutMs: checkTimeoutSeconds(defaultTimeoutSeconds, "defaultTimeoutSeconds"),
       startTimeoutMs: checkTimeoutSeconds(startTimeoutSeconds, "startTimeoutSeconds"),
       onLost: checkWord(onLost, ["recreate", "reject"], "onLost"),
       ...(shell !== undefined && { shell }),
-      ...own,
-    });
-    const { Sandbox } = native();
-    try {
-      this.#handle = new Sandbox(provider, json);
-    } catch (error) {
-      const { sbx } = /** @type {any} */ (error);
-      throw isNativeError(sbx) ? this.#translate(sbx, captureSite(new.target)) : error;
+    };
+    this.#handle = this.#make(provider, { ...common, ...own }, captureSite(new.target));
+    if (instead) {
+      this.#instead = { ...instead, wantedId: providerId, common };
+      this.#providerId = instead.providerId;
     }
     this.#attached = own.sandboxId !== undefined || own.containerId !== undefined;
-    this.#handle.onLife = (/** @type {string} */ told) => this.#hear(told);
     if (onProgress) this.#handle.onProgress = AsyncResource.bind((/** @type {string} */ told) => onProgress(JSON.parse(told)));
+  }
+
+  /**
+   * @param {string} provider
+   * @param {Record<string, unknown>} options the core's
+   * @param {{ stack?: string }} site
+   * @returns {NativeHandle}
+   */
+  #make(provider, options, site) {
+    const { Sandbox } = native();
+    try {
+      const handle = new Sandbox(provider, JSON.stringify(options));
+      handle.onLife = (/** @type {string} */ told) => this.#hear(told);
+      return handle;
+    } catch (error) {
+      const { sbx } = /** @type {any} */ (error);
+      throw isNativeError(sbx) ? this.#translate(sbx, site) : error;
+    }
   }
 
   /** Id of the provider, such as "unix-local". */
@@ -825,6 +852,28 @@ export class NativeSandbox {
   }
 
   /**
+   * Starts what is wanted, once for all calls that come meanwhile, and takes the other one where that cannot be had. Any other failure is
+   * left to the call, which meets it again.
+   *
+   * @param {Instead & { wantedId: string, common: Record<string, unknown> }} instead
+   * @param {{ stack?: string }} site
+   */
+  async #choose({ code, provider, providerId, own, taken, wantedId, common }, site) {
+    this.#providerId = wantedId;
+    try {
+      await this.#handle.start((this.#lastCall += 1));
+      this.#instead = undefined;
+    } catch (error) {
+      this.#providerId = providerId;
+      if (!isNativeError(error) || error.code !== code || this.#closing || this.#isClosed) return;
+      this.#handle.close(0).catch(() => {});
+      this.#handle = this.#make(provider, { ...common, ...own }, site);
+      this.#instead = undefined;
+      taken(error.message);
+    }
+  }
+
+  /**
    * One call of the core: a number to cancel it by, the signal, and errors with a stack.
    *
    * @template T
@@ -841,6 +890,12 @@ export class NativeSandbox {
     if (recorded && !events) await needEvents();
     if (action !== undefined && this.#limits && !this.#budget) await this.#needBudget(this.#limits);
     if (signal?.aborted) throw signal.reason;
+    if (this.#instead && action !== undefined) {
+      this.#choosing ??= this.#choose(this.#instead, site).finally(() => {
+        this.#choosing = undefined;
+      });
+      await unlessAborted(this.#choosing, signal);
+    }
     const takeBack = action === undefined ? undefined : this.#spend(action);
     // From here to `begin` no other sandbox can take the place of the one that was looked at.
     if (this.#network && (action === "start" || action === "exec")) {

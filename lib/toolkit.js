@@ -31,7 +31,7 @@ const MIN_OUTPUT_CHARS = 1000;
 const OFFERED = Object.freeze(/** @type {const} */ (["run", "shell", "write_file", "read_file"]));
 const READING = Object.freeze(/** @type {const} */ (["read_file", "list_files"]));
 /** Names that differ from the provider's id, because the id says how and the tools say where. */
-const NAMES = new Map([["unix-local", "local"]]);
+const NAMES = new Map([["unix-local", "local"], ["isolated-local", "local"]]);
 
 /** Base class of everything that has a name and gives tools. */
 export class Toolkit {

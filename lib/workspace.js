@@ -92,7 +92,7 @@ export class LocalWorkspace extends ManifestWorkspace {
       for (const { ref } of gitClones) checkRef(ref);
     }
     const { inheritEnv, env, defaultTimeoutSeconds } = this.#options;
-    this.#sandbox ??= new LocalSandbox({ trusted: true, inheritEnv, env: { ...env, ...this.manifest.env }, defaultTimeoutSeconds });
+    this.#sandbox ??= new LocalSandbox({ isolation: "none", inheritEnv, env: { ...env, ...this.manifest.env }, defaultTimeoutSeconds });
     await this.#sandbox.start();
     for (const file of this.manifest.files) {
       await this.#open().writeFile(file.path, file.contents, file.encoding);

@@ -589,17 +589,18 @@ export interface LocalSandboxOptions extends SandboxPolicyOptions {
   /** Refuses commands once it is spent, before anything is sent. */
   budget?: SandboxBudget | undefined;
   /**
-   * "required": commands are isolated from this machine, or start() rejects with
-   * ERR_SANDBOX_ISOLATION_UNAVAILABLE; Linux only, see docs/isolation.md. Else they are not: "best-effort" (default)
-   * warns of that on the first use, "none" says that it is known and keeps the warning away, as `trusted` does.
+   * "required" (default): commands are isolated from this machine, or start() rejects with
+   * ERR_SANDBOX_ISOLATION_UNAVAILABLE; Linux only, see docs/isolation.md. "none": they are not isolated, have your rights
+   * and are trusted. "best-effort": isolated where this machine can do that, else as "none"; the process is warned then, and
+   * `isolation` of the sandbox says why.
    */
   isolation?: "none" | "best-effort" | "required" | undefined;
-  /** What runs here is trusted: no warning. */
+  /** The same as isolation: "none". With "best-effort": no warning. */
   trusted?: boolean | undefined;
 
-  // The rest goes with isolation: "required".
+  // The rest goes with isolation.
 
-  /** Layers without which there is to be no sandbox, besides those that are required anyway. */
+  /** Layers without which there is to be no sandbox, besides those that are required anyway. Not with "best-effort". */
   require?: readonly SandboxIsolationLayer[] | undefined;
   /** Layers that may be missing. */
   accept?: readonly SandboxIsolationLayer[] | undefined;
@@ -613,7 +614,10 @@ export interface LocalSandboxOptions extends SandboxPolicyOptions {
   allowedHosts?: readonly string[] | undefined;
   /** Absolute paths that are to be seen at the same place in the sandbox, and cannot be written. */
   readOnlyPaths?: readonly string[] | undefined;
-  /** "required" (default): a limit that cannot be kept rejects the start. "best-effort": what there is, is taken. */
+  /**
+   * "required" (default): a limit that cannot be kept rejects the start. "best-effort": what there is, is taken; that is
+   * the default of isolation: "best-effort".
+   */
   limits?: "required" | "best-effort" | undefined;
   /** Of all commands together, looked at ten times a second; a command that is ended for it says `oomKilled`. */
   memoryMb?: number | undefined;
@@ -657,15 +661,18 @@ export type SandboxIsolation = Readonly<
 /**
  * Runs commands on this machine, in a directory of their own. Linux and macOS.
  *
- * **Without isolation: "required" this is not isolation.** Commands have your user's rights then: they can read your
- * files and use your network. Time, output and left-over processes are bounded, nothing else. Nothing in this package
- * chooses it for you.
+ * Commands are isolated from it where nothing else is said: Linux only, see docs/isolation.md. **With isolation: "none" they
+ * are not isolated.** They have your user's rights then: they can read your files and use your network. Time, output and
+ * left-over processes are bounded, nothing else. Nothing in this package chooses that for you.
  */
 export class LocalSandbox extends NativeSandbox {
   constructor(options?: LocalSandboxOptions);
-  /** "unix-local"; "isolated-local" with isolation: "required" */
+  /** "isolated-local"; "unix-local" with isolation: "none", and with "best-effort" as long as it is not known to be isolated. */
   get providerId(): string;
-  /** What isolates the running sandbox; null before a start, and for commands that are not isolated. */
+  /**
+   * What isolates the running sandbox; null before a start, and with isolation: "none". Where "best-effort" has come to nothing
+   * every layer is "off", and its hint says why.
+   */
   get isolation(): SandboxIsolation | null;
 }
 
@@ -1379,6 +1386,8 @@ export type SandboxToolsOf<Options> = Options extends { tools: object } | { read
 /** The options that createSandbox() takes for the built-in names, and what it makes. */
 export interface SandboxProviders {
   local: { options: LocalSandboxOptions; sandbox: LocalSandbox };
+  "unix-local": { options: LocalSandboxOptions; sandbox: LocalSandbox };
+  "isolated-local": { options: LocalSandboxOptions; sandbox: LocalSandbox };
   e2b: { options: E2BSandboxOptions; sandbox: E2BSandbox };
   daytona: { options: DaytonaSandboxOptions; sandbox: DaytonaSandbox };
   docker: { options: DockerSandboxOptions; sandbox: DockerSandbox };
@@ -1438,7 +1447,7 @@ export class SandboxToolkit<
   [Symbol.asyncDispose](): Promise<void>;
 }
 
-/** The four `sandbox_local_*` tools of a new LocalSandbox. **Not isolated**, see LocalSandbox. */
+/** The four `sandbox_local_*` tools of a new LocalSandbox. **Not isolated** with isolation: "none", see LocalSandbox. */
 export class LocalSandboxToolkit<Options extends SandboxToolOptions = {}> extends SandboxToolkit<LocalSandbox, Options> {
   constructor(options?: LocalSandboxOptions, tools?: Options);
 }

@@ -21,7 +21,7 @@ export const clients = {
   async "local/ours"() {
     const { LocalSandbox } = await import(library);
     return async () => {
-      const sandbox = new LocalSandbox({ trusted: true });
+      const sandbox = new LocalSandbox({ isolation: "none" });
       await sandbox.start();
       return {
         program: () => sandbox.exec({ argv: ["/bin/true"] }),

@@ -5,7 +5,7 @@ import { aiSdkTools } from "cloudsandbox/ai-sdk";
 
 import { model } from "./scripted/ai-sdk.mjs"; // in its place: openai("gpt-5") of "@ai-sdk/openai", or any other
 
-const toolkit = new LocalSandboxToolkit({ trusted: true }); // no isolation; a container: new DockerSandboxToolkit()
+const toolkit = new LocalSandboxToolkit({ isolation: "none" }); // no isolation; a container: new DockerSandboxToolkit()
 await toolkit.getSandbox().writeFile("sales.csv", "day,sold\nmon,12\ntue,30\n");
 
 const { text } = await generateText({ model, tools: aiSdkTools(toolkit.getTools()), stopWhen: stepCountIs(10), prompt: "How many were sold?" });

@@ -5,7 +5,7 @@ import { anthropicTools } from "cloudsandbox/anthropic";
 
 import { options } from "./scripted/anthropic.mjs"; // in its place: nothing, and ANTHROPIC_API_KEY
 
-const toolkit = new LocalSandboxToolkit({ trusted: true }); // no isolation; a container: new DockerSandboxToolkit()
+const toolkit = new LocalSandboxToolkit({ isolation: "none" }); // no isolation; a container: new DockerSandboxToolkit()
 await toolkit.getSandbox().writeFile("sales.csv", "day,sold\nmon,12\ntue,30\n");
 
 const { content } = await new Anthropic(options).beta.messages.toolRunner({

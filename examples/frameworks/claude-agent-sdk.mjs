@@ -5,7 +5,7 @@ import { claudeAgentTools } from "cloudsandbox/claude-agent-sdk";
 
 import { scripted } from "./scripted/claude-agent-sdk.mjs"; // in its place: nothing, and ANTHROPIC_API_KEY
 
-const toolkit = new LocalSandboxToolkit({ trusted: true }); // no isolation; a container: new DockerSandboxToolkit()
+const toolkit = new LocalSandboxToolkit({ isolation: "none" }); // no isolation; a container: new DockerSandboxToolkit()
 await toolkit.getSandbox().writeFile("sales.csv", "day,sold\nmon,12\ntue,30\n");
 
 // Claude Code's own tools, which work on this machine, are off: it has the sandbox only.

@@ -5,7 +5,7 @@ import { genkit } from "genkit";
 
 import { defineModel } from "./scripted/genkit.mjs"; // in its place: a plugin, such as "@genkit-ai/google-genai"
 
-const toolkit = new LocalSandboxToolkit({ trusted: true }); // no isolation; a container: new DockerSandboxToolkit()
+const toolkit = new LocalSandboxToolkit({ isolation: "none" }); // no isolation; a container: new DockerSandboxToolkit()
 await toolkit.getSandbox().writeFile("sales.csv", "day,sold\nmon,12\ntue,30\n");
 
 const ai = genkit({ model: "scripted" });

@@ -5,7 +5,7 @@ import { googleAdkTools } from "cloudsandbox/google-adk";
 
 import { model } from "./scripted/google-adk.mjs"; // in its place: "gemini-3-pro", and GOOGLE_API_KEY
 
-const toolkit = new LocalSandboxToolkit({ trusted: true }); // no isolation; a container: new DockerSandboxToolkit()
+const toolkit = new LocalSandboxToolkit({ isolation: "none" }); // no isolation; a container: new DockerSandboxToolkit()
 await toolkit.getSandbox().writeFile("sales.csv", "day,sold\nmon,12\ntue,30\n");
 
 const agent = new LlmAgent({ name: "analyst", model, tools: googleAdkTools(toolkit.getTools(), FunctionTool) });

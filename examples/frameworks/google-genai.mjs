@@ -5,7 +5,7 @@ import { googleGenAITools } from "cloudsandbox/google-genai";
 
 import { options } from "./scripted/google-genai.mjs"; // in its place: { apiKey }
 
-const toolkit = new LocalSandboxToolkit({ trusted: true }); // no isolation; a container: new DockerSandboxToolkit()
+const toolkit = new LocalSandboxToolkit({ isolation: "none" }); // no isolation; a container: new DockerSandboxToolkit()
 await toolkit.getSandbox().writeFile("sales.csv", "day,sold\nmon,12\ntue,30\n");
 
 const { text } = await new GoogleGenAI(options).models.generateContent({

@@ -6,7 +6,7 @@ import { createAgent } from "langchain";
 
 import { model } from "./scripted/langchain.mjs"; // in its place: "openai:gpt-5", or any other
 
-const toolkit = new LocalSandboxToolkit({ trusted: true }); // no isolation; a container: new DockerSandboxToolkit()
+const toolkit = new LocalSandboxToolkit({ isolation: "none" }); // no isolation; a container: new DockerSandboxToolkit()
 await toolkit.getSandbox().writeFile("sales.csv", "day,sold\nmon,12\ntue,30\n");
 
 const agent = createAgent({ model, tools: langChainTools(toolkit.getTools(), tool) });

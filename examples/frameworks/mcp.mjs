@@ -7,7 +7,7 @@ import { mcpTools } from "cloudsandbox/mcp";
 
 import { ask, transport } from "./scripted/mcp.mjs"; // in its place: new StdioServerTransport() of "@modelcontextprotocol/sdk/server/stdio.js"
 
-const toolkit = new LocalSandboxToolkit({ trusted: true }); // no isolation; a container: new DockerSandboxToolkit()
+const toolkit = new LocalSandboxToolkit({ isolation: "none" }); // no isolation; a container: new DockerSandboxToolkit()
 await toolkit.getSandbox().writeFile("sales.csv", "day,sold\nmon,12\ntue,30\n");
 
 const { listTools, callTool } = mcpTools(toolkit.getTools());

@@ -5,7 +5,7 @@ import { openAIAgentsTools } from "cloudsandbox/openai-agents";
 
 import { model } from "./scripted/openai-agents.mjs"; // in its place: "gpt-5", and OPENAI_API_KEY
 
-const toolkit = new LocalSandboxToolkit({ trusted: true }); // no isolation; a container: new DockerSandboxToolkit()
+const toolkit = new LocalSandboxToolkit({ isolation: "none" }); // no isolation; a container: new DockerSandboxToolkit()
 await toolkit.getSandbox().writeFile("sales.csv", "day,sold\nmon,12\ntue,30\n");
 
 const agent = new Agent({ name: "analyst", instructions: "Answer from the data.", model, tools: openAIAgentsTools(toolkit.getTools()) });

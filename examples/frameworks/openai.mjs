@@ -5,7 +5,7 @@ import OpenAI from "openai";
 
 import { options } from "./scripted/openai.mjs"; // in its place: nothing, and OPENAI_API_KEY
 
-const toolkit = new LocalSandboxToolkit({ trusted: true }); // no isolation; a container: new DockerSandboxToolkit()
+const toolkit = new LocalSandboxToolkit({ isolation: "none" }); // no isolation; a container: new DockerSandboxToolkit()
 await toolkit.getSandbox().writeFile("sales.csv", "day,sold\nmon,12\ntue,30\n");
 
 const client = new OpenAI(options);

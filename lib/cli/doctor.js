@@ -29,7 +29,7 @@ const ADDRESSES = {
   http: () => process.env.SANDBOX_HTTP_URL,
 };
 /** @type {Record<string, string>} */
-const PLACES = { local: "a folder of this machine, not isolated", docker: "a container of Docker or Podman" };
+const PLACES = { "unix-local": "a folder of this machine, not isolated", docker: "a container of Docker or Podman" };
 
 /** @typedef {{ name: string, state: "ok" | "missing" | "wrong" | "note", text: string }} Finding missing: fine, unless it is wanted */
 
@@ -46,8 +46,8 @@ function needs(provider) {
 /** @param {Record<string, any>} values */
 export async function providers(values) {
   const rows = await Promise.all(listSandboxProviders().map(async (name) => {
-    if (name === "local") return { name, ready: true, text: PLACES.local };
-    if (name === "isolated-local") {
+    if (name === "unix-local") return { name, ready: true, text: PLACES[name] };
+    if (name === "local" || name === "isolated-local") {
       const { state, text } = await isolation();
       return { name, ready: state === "ok", text: `a folder of this machine, isolated: ${text}` };
     }
@@ -129,7 +129,7 @@ async function isolation() {
 
 /** @returns {Promise<Finding>} */
 async function local() {
-  const sandbox = new LocalSandbox({ trusted: true });
+  const sandbox = new LocalSandbox({ isolation: "none" });
   try {
     const { output, exitCode } = await sandbox.shell("echo done", { timeoutSeconds: 10 });
     const isWell = exitCode === 0 && output === "done\n";
@@ -163,7 +163,7 @@ function kernel() {
   ]);
   return [
     ...rows.map(([name, has, yes, no]) => ({ name, state: /** @type {Finding["state"]} */ (has ? "ok" : "missing"), text: has ? yes : no })),
-    { name: "user", state: "note", text: userInfo().uid === 0 ? "root: local commands are root, too" : "not root" },
+    { name: "user", state: "note", text: userInfo().uid === 0 ? "root: local commands that are not isolated are root, too" : "not root" },
   ];
 }
 

@@ -59,6 +59,7 @@ function report(error, name) {
     return EXIT_USAGE;
   }
   const isOwn = error instanceof SandboxError || typeof error?.syscall === "string";
-  process.stderr.write(`cloudsandbox: ${isOwn ? error.message : (error?.stack ?? String(error))}\n`);
+  const here = error?.code === "ERR_SANDBOX_ISOLATION_UNAVAILABLE" && error.provider === "isolated-local" ? " (here: --provider unix-local)" : "";
+  process.stderr.write(`cloudsandbox: ${isOwn ? error.message + here : (error?.stack ?? String(error))}\n`);
   return error?.code === "ERR_SANDBOX_INVALID_ARG" ? EXIT_USAGE : EXIT_FAILED;
 }

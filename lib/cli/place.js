@@ -5,12 +5,14 @@ import { createSandbox, listSandboxProviders } from "../registry.js";
 import { colourful } from "./help.js";
 import { UsageError } from "./parse.js";
 
-const { mkdtemp } = process.getBuiltinModule("node:fs").promises;
-const { constants } = process.getBuiltinModule("node:os");
-const { tmpdir } = process.getBuiltinModule("node:os");
+const { chown, mkdtemp } = process.getBuiltinModule("node:fs").promises;
+const { constants, tmpdir, userInfo } = process.getBuiltinModule("node:os");
 const { join, resolve } = process.getBuiltinModule("node:path");
 
 const CLOSE = { graceSeconds: 1 };
+const NOBODY = 65534;
+/** On this machine, in a folder of it. */
+const LOCAL = ["local", "isolated-local", "unix-local"];
 /** @type {readonly NodeJS.Signals[]} */
 const SIGNALS = ["SIGINT", "SIGTERM", "SIGHUP"];
 
@@ -48,21 +50,23 @@ export async function sandboxOf(values) {
     throw new UsageError(`there is no provider "${String(provider).slice(0, 60)}"; there are ${listSandboxProviders().join(", ")}`);
   }
   const options = pairs(values.option, "option", true);
-  if (provider === "local") {
-    // Who has named it knows what it is.
-    if (!values.provider && options.trusted === undefined && options.isolation === undefined) {
-      say("this runs on your machine with your rights; choose where with --provider, or say --provider local");
-    }
-    if (options.isolation === undefined) options.trusted ??= true;
+  if (LOCAL.includes(provider)) {
     if (values.sandbox !== undefined) options.workspace = resolve(values.sandbox);
     else if (values.workspace !== undefined) options.workspace = resolve(values.workspace);
-    else if (values.keep) options.workspace = await mkdtemp(join(tmpdir(), "cloudsandbox-kept-"));
+    else if (values.keep) options.workspace = await keptFolder();
   } else {
-    if (values.workspace !== undefined) throw new UsageError("--workspace goes with --provider local only");
+    if (values.workspace !== undefined) throw new UsageError(`--workspace goes with --provider ${LOCAL.join(", ")} only`);
     if (values.sandbox !== undefined) options[provider === "docker" ? "containerId" : "sandboxId"] = values.sandbox;
   }
   if (provider === "docker" && process.stderr.isTTY) options.onProgress = (/** @type {any} */ told) => progress(pullText(told));
   return createSandbox(provider, options);
+}
+
+/** Given to whom root's isolated commands run as; root itself may enter it anyway. */
+async function keptFolder() {
+  const folder = await mkdtemp(join(tmpdir(), "cloudsandbox-kept-"));
+  if (userInfo().uid === 0) await chown(folder, NOBODY, NOBODY);
+  return folder;
 }
 
 /** @param {{ status: string, current?: number, total?: number }} told */

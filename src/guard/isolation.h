@@ -58,6 +58,7 @@ typedef enum sbx_layer_state {
 /* At what a layer has failed; with the errno value it says why. */
 typedef enum sbx_layer_step {
   SBX_STEP_UNTRIED,
+  SBX_STEP_SYSTEM,      /* it is not Linux */
   SBX_STEP_DROP,        /* root becomes somebody else */
   SBX_STEP_MAPPED_ROOT, /* root that cannot, and is the machine's root */
   SBX_STEP_CLONE,       /* the namespaces */

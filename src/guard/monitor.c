@@ -112,6 +112,10 @@ int sbx__monitor_main(void) {
   pid_t host = getppid();
   int status = 0;
   umask(077);
+  /* Of a workspace that was given there is no parent. Its number stays taken: it is closed later,
+   * and would else be that of something that is opened here. */
+  if (fcntl(SBX_GUARD_PARENT_FD, F_GETFD) < 0)
+    dup2(STDIN_FILENO, SBX_GUARD_PARENT_FD);
   for (int fd = SBX_GUARD_SOCKET_FD; fd <= SBX_GUARD_SETUP_FD; fd++)
     fcntl(fd, F_SETFD, FD_CLOEXEC);
   if (!load_setup(&s))

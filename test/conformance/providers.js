@@ -76,7 +76,7 @@ const local = {
     mkdirSync(parent);
     const track = closer(t, () => removeTree(parent));
     return {
-      make: (options) => track(new LocalSandbox({ tempDir: parent, trusted: true, ...options })),
+      make: (options) => track(new LocalSandbox({ tempDir: parent, isolation: "none", ...options })),
       existing: () => readdirSync(parent),
       breakCreation() {
         rmSync(parent, { recursive: true });

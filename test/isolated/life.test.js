@@ -13,10 +13,8 @@ import { mark } from "../support/processes.js";
 import { openDescriptors } from "../support/resources.js";
 import { tempDir } from "../support/temp.js";
 import { rejection } from "../support/wait.js";
-import { own, startUnder, unavailable } from "./support.js";
+import { nestless, own, startUnder, unavailable } from "./support.js";
 
-/** Whether user namespaces can be nested here by a program that is there. */
-const nests = spawnSync("unshare", ["-Ur", "true"]).status === 0;
 
 describe("isolated: life", { skip: unavailable }, () => {
   test("every layer is told; those that are required are enforced", async (t) => {
@@ -43,7 +41,7 @@ describe("isolated: life", { skip: unavailable }, () => {
   });
 
   test("59, 78 each limit of namespaces that is 0 is named, and nothing runs", (t) => {
-    if (!nests) return t.skip("unavailable here: user namespaces of unshare(1)");
+    if (nestless) return t.skip(nestless);
     for (const [kind, layer] of [["user", "userns"], ["pid", "pidns"], ["mnt", "mounts"], ["net", "netns"], ["ipc", "ipcns"], ["uts", "utsns"], ["cgroup", "cgroupns"]]) {
       const told = startUnder(t, `exec unshare -U --map-root-user sh -c 'echo 0 > /proc/sys/user/max_${kind}_namespaces && exec "$@"' sh "$@"`);
       assert.match(told, new RegExp(`^ERR_SANDBOX_ISOLATION_UNAVAILABLE .*Layer ${layer}: ENOSPC: .*max_${kind}_namespaces`), kind);
@@ -51,13 +49,13 @@ describe("isolated: life", { skip: unavailable }, () => {
   });
 
   test("58 a masked /proc is named", (t) => {
-    if (!nests) return t.skip("unavailable here: user namespaces of unshare(1)");
+    if (nestless) return t.skip(nestless);
     const told = startUnder(t, `exec unshare -Urm sh -c 'mount --bind /dev/null /proc/version && exec "$@"' sh "$@"`);
     assert.match(told, /^ERR_SANDBOX_ISOLATION_UNAVAILABLE .*Layer procfs: EPERM: .*accept: \["procfs"\]/);
   });
 
   test("77 root that can only be one user: of an ordinary user's number it starts", (t) => {
-    if (!nests) return t.skip("unavailable here: user namespaces of unshare(1)");
+    if (nestless) return t.skip(nestless);
     const told = startUnder(t, 'exec unshare -Ur "$@"', { as: { node: process.execPath, user: {} } });
     if (process.getuid() === 0) assert.match(told, /^ERR_SANDBOX_ISOLATION_UNAVAILABLE .*Layer userns: EPERM: this process is root/);
     else assert.equal(told, "ran");
@@ -128,8 +126,9 @@ describe("isolated: life", { skip: unavailable }, () => {
   test("what goes with isolation is refused without it, and what makes no sense", async () => {
     const { LocalSandbox } = await import("cloudsandbox");
     for (const options of [
-      { trusted: true, network: "off" },
+      { isolation: "none", network: "off" },
       { isolation: "required", trusted: true },
+      { isolation: "best-effort", require: ["landlock"] },
       { isolation: "required", require: ["walls"] },
       { isolation: "required", readOnlyPaths: ["relative"] },
       { isolation: "required", readOnlyPaths: ["/a/../b"] },
@@ -145,7 +144,7 @@ describe("isolated: life", { skip: unavailable }, () => {
     // Without a /proc nobody can look at what others have.
     const masked = { readOnlyPaths: [], accept: ["procfs"], memoryMb: 64 };
     const line = `exec unshare -Urm sh -c 'mount --bind /dev/null /proc/version && exec "$@"' sh "$@"`;
-    if (!nests) return t.skip("unavailable here: user namespaces of unshare(1)");
+    if (nestless) return t.skip(nestless);
     assert.match(startUnder(t, line, masked), /^ERR_SANDBOX_ISOLATION_UNAVAILABLE .*Layer cgroup_memory: /);
     assert.equal(startUnder(t, line, { ...masked, limits: "best-effort" }), "ran");
   });

@@ -102,18 +102,27 @@ export function asOrdinary(t) {
 }
 
 /**
- * What a start comes to under a shell line that ends in "$@". An ordinary user's, unless told otherwise: in a namespace that root has
- * made, its root is the machine's, and refused as such before anything else.
+ * What a start comes to under a shell line that ends in "$@".
  */
-export function startUnder(t, line, { as = asOrdinary(t), ...options } = {}) {
-  const code = `
-    import { LocalSandbox } from "cloudsandbox";
+export function startUnder(t, line, { as, ...options } = {}) {
+  const { stdout, stderr } = runUnder(t, line, `
     const s = new LocalSandbox({ isolation: "required", ...${JSON.stringify(options)} });
     try { console.log((await s.shell("echo ran")).output); } catch (e) { console.log(e.code, e.message); }
-    await s.close();`;
-  const { node, user } = as;
-  const { stdout, stderr } = spawnSync("sh", ["-c", line, "sh", node, "--input-type=module", "-e", code], {
-    cwd: readableCopy(t), encoding: "utf8", env: { PATH: process.env.PATH, HOME: "/" }, timeout: 60_000, ...user,
-  });
+    await s.close();`, as);
   return stdout.trim() || `nothing: ${stderr}`;
 }
+
+/**
+ * Runs a program under a shell line that ends in "$@". An ordinary user's, unless told otherwise: in a namespace that root has
+ * made, its root is the machine's, and refused as such before anything else.
+ */
+export function runUnder(t, line, code, { node, user } = asOrdinary(t)) {
+  const program = `import { LocalSandbox } from "cloudsandbox"; ${code}`;
+  return spawnSync("sh", ["-c", line, "sh", node, "--input-type=module", "-e", program], {
+    cwd: readableCopy(t), encoding: "utf8", env: { PATH: process.env.PATH, HOME: "/" }, timeout: 60_000, ...user,
+  });
+}
+
+/** Under it no namespaces can be made; why a machine has no such line. */
+export const NO_NAMESPACES = "exec unshare -U --map-root-user sh -c 'echo 0 > /proc/sys/user/max_user_namespaces && exec \"$@\"' sh \"$@\"";
+export const nestless = spawnSync("unshare", ["-Ur", "true"]).status !== 0 && "unavailable here: user namespaces of unshare(1)";

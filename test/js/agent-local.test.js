@@ -248,7 +248,7 @@ test("one signal for many calls, on either backend, is no leak", async (t) => {
   const onWarning = (warning) => warnings.push(warning);
   process.on("warning", onWarning);
   t.after(() => process.off("warning", onWarning));
-  const remote = new LocalSandbox({ trusted: true });
+  const remote = new LocalSandbox({ isolation: "none" });
   for (const config of [{}, { backend: "remote", remote }]) {
     const agent = await start(t, config);
     const { signal } = new AbortController();
@@ -305,7 +305,7 @@ describe("snapshots", { concurrency: 4 }, () => {
 
 describe("read_file", () => {
   test("a file of more than 16 MiB is refused, with a way to read a part of it", async (t) => {
-    const local = new LocalSandbox({ trusted: true, tempDir: tempDir(t) });
+    const local = new LocalSandbox({ isolation: "none", tempDir: tempDir(t) });
     const agents = [await start(t), await start(t, { backend: "remote", remote: local })];
     for (const agent of agents) {
       const { readFile } = toolsByRole(new SandboxToolkit(agent));

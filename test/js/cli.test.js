@@ -12,7 +12,7 @@ import { tempDir } from "../support/temp.js";
 
 const manifest = JSON.parse(readFileSync(path.join(ROOT, "package.json"), "utf8"));
 const BIN = path.join(ROOT, manifest.bin.cloudsandbox);
-const LOCAL = ["-p", "local"];
+const LOCAL = ["-p", "unix-local"];
 
 /** Starts the program; `ended` gives { code, signal, stdout, stderr }. */
 function start(args, { env = {}, cwd = ROOT, input } = {}) {
@@ -54,7 +54,7 @@ describe("help and mistakes", { concurrency: 2 }, () => {
     [["shell", "--frob", "x"], /^cloudsandbox: Unknown option '--frob'\. See `cloudsandbox shell --help`\.\n$/],
     [["shell", "-t", "soon", "ls"], /--timeout must be a number of seconds above 0/],
     [["shell", "-e", "A", "ls"], /--env must be NAME=VALUE/],
-    [["shell", "-p", "lokal", "ls"], /there is no provider "lokal"; there are local, isolated-local, e2b, /],
+    [["shell", "-p", "lokal", "ls"], /there is no provider "lokal"; there are local, unix-local, isolated-local, e2b, /],
     [["shell", "-p", "local", "-o", "imag=x", "ls"], /there is no option `imag`/],
     [["run", "notes.txt"], /the name of notes\.txt does not tell its language; say --language/],
     [["run", "-l", "ruby", "x.rb"], /--language must be python, node or shell/],
@@ -80,9 +80,20 @@ describe("run and shell", { concurrency: 2 }, () => {
     assert.deepEqual(await cli(["shell", ...LOCAL, "--", "echo", "x"]), { code: 0, signal: null, stdout: "x\n", stderr: "" });
   });
 
-  test("the first words on where it runs, unless that was said", async () => {
-    const { stderr } = await cli(["shell", "true"]);
-    assert.match(stderr, /^cloudsandbox: this runs on your machine with your rights; .*--provider local\n$/);
+  test("isolated on this machine unless another place is named; where that cannot be had, nothing runs and the way out is named", async (t) => {
+    const dir = tempDir(t);
+    for (const args of [["shell"], ["shell", "-p", "local"], ["shell", "--keep"]]) {
+      const { code, stdout, stderr } = await cli([...args, "id -u; pwd; touch f"], { env: { TMPDIR: dir } });
+      if (code === 0) {
+        assert.equal(stdout, "1000\n/workspace\n");
+        assert.match(stderr, args[1] === "--keep" ? /^cloudsandbox: the sandbox was kept; .*\n$/ : /^$/);
+      } else {
+        t.diagnostic(`unavailable here: ${stderr}`);
+        assert.deepEqual([code, stdout], [125, ""]);
+        assert.match(stderr, /^cloudsandbox: .*Layer \w+: .*isolation: "none".* \(here: --provider unix-local\)\n$/);
+      }
+    }
+    assert.equal((await cli(["shell", "-p", "local", "-o", "isolation=none", "pwd"], { env: { TMPDIR: dir } })).stdout.slice(0, dir.length), dir);
     assert.equal((await cli(["shell", "true"], { env: { CLOUDSANDBOX_PROVIDER: "lokal" } })).code, 2);
   });
 
@@ -148,7 +159,7 @@ describe("run and shell", { concurrency: 2 }, () => {
     await cli(["shell", ...LOCAL, "touch f"], { env });
     assert.deepEqual(readdirSync(dir), []);
     const { stderr } = await cli(["shell", ...LOCAL, "--keep", "echo kept > f"], { env });
-    const [, id] = /^cloudsandbox: the sandbox was kept; go on with --provider local --sandbox (\S+)\n$/.exec(stderr);
+    const [, id] = /^cloudsandbox: the sandbox was kept; go on with --provider unix-local --sandbox (\S+)\n$/.exec(stderr);
     assert.equal((await cli(["shell", ...LOCAL, "--sandbox", id, "cat f"], { env })).stdout, "kept\n");
     assert.ok(existsSync(path.join(id, "f")), "one that was kept is deleted by nobody else");
   });
@@ -228,7 +239,7 @@ describe("on an engine", () => {
     const offline = await cli(["doctor", "--offline"], { env });
     assert.equal(offline.code, 0);
     const listed = await cli(["providers"], { env });
-    for (const name of ["local", "e2b", "daytona", "docker", "http", "vercel"]) assert.match(listed.stdout, new RegExp(`^  (ok|--) ${name} `, "m"));
+    for (const name of ["local", "unix-local", "isolated-local", "e2b", "daytona", "docker", "http", "vercel"]) assert.match(listed.stdout, new RegExp(`^  (ok|--) ${name} `, "m"));
     for (const text of [stdout, offline.stdout, listed.stdout]) assert.doesNotMatch(text, /secretsecret/);
   });
 

@@ -52,10 +52,10 @@ describe("without descriptors", { concurrency: 2 }, () => {
     const [constructed, started, again, closed, sandbox] = await run(`
       const agent = new SandboxAgent({ backend: "unix-local" });
       eat(0);
-      told = [await settled(() => new LocalSandbox({ trusted: true })), await settled(() => agent.start())];
+      told = [await settled(() => new LocalSandbox({ isolation: "none" })), await settled(() => agent.start())];
       free();
       told.push(await settled(() => agent.start()), await settled(() => agent.close()));
-      told.push(await settled(() => new LocalSandbox({ trusted: true }).close()));
+      told.push(await settled(() => new LocalSandbox({ isolation: "none" }).close()));
     `);
     saysSo(constructed, "PROVIDER");
     saysSo(started, "PROVIDER");
@@ -85,7 +85,7 @@ describe("without descriptors", { concurrency: 2 }, () => {
   test("a local sandbox loses nothing, however few are left", async (t) => {
     const parent = tempDir(t);
     const { errors, outputs, before, after } = await run(`
-      const make = () => new LocalSandbox({ trusted: true, tempDir: ${JSON.stringify(parent)} });
+      const make = () => new LocalSandbox({ isolation: "none", tempDir: ${JSON.stringify(parent)} });
       const count = () => readdirSync("/proc/self/fd").length;
       const outputs = [], errors = [];
       await make().close();

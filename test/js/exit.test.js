@@ -12,7 +12,7 @@ import { eventually } from "../support/wait.js";
 
 const OPEN = `import { LocalSandbox } from "cloudsandbox";
   const env = { SBX_TEST_MARK: process.env.SBX_TEST_MARK ?? "" };
-  const sandbox = new LocalSandbox({ trusted: true });\n`;
+  const sandbox = new LocalSandbox({ isolation: "none" });\n`;
 const IN_FLIGHT = `${OPEN}
   await sandbox.start();
   sandbox.shell("sleep 300 & sleep 300", { env });
@@ -99,7 +99,7 @@ describe("exit", { concurrency: 4 }, () => {
         sandbox.shell("true").catch(() => {});
         sandbox.close();
         console.log(sandbox.sandboxId, sandbox.capabilities.local);
-        try { new LocalSandbox({ trusted: true }); } catch (error) { console.log(error.code); }
+        try { new LocalSandbox({ isolation: "none" }); } catch (error) { console.log(error.code); }
       });
       process.exit(3);`,
       { code: 3, stdout: "null false\nERR_SANDBOX_CLOSED\n", stderr: "" },
@@ -117,7 +117,7 @@ describe("exit", { concurrency: 4 }, () => {
     const dir = tempDir(t);
     writeFileSync(path.join(dir, "mine"), "x");
     const source = `import { LocalSandbox } from "cloudsandbox";
-      const sandbox = new LocalSandbox({ trusted: true, workspace: ${JSON.stringify(dir)} });
+      const sandbox = new LocalSandbox({ isolation: "none", workspace: ${JSON.stringify(dir)} });
       console.log((await sandbox.exec({ command: "cut -d ' ' -f 4 /proc/$PPID/stat" })).stdout);
       setInterval(() => {}, 1000);`;
     const { child, ended } = startNode(source, { env: { TMPDIR: tempDir(t) } });

@@ -32,7 +32,7 @@ function isInvalid(error, what) {
 describe("what throws when it is read", { concurrency: 4 }, () => {
   test("options of calls", async (t) => {
     const parent = tempDir(t);
-    const local = new LocalSandbox({ trusted: true, tempDir: parent });
+    const local = new LocalSandbox({ isolation: "none", tempDir: parent });
     const daytona = new DaytonaSandbox({ apiKey: "k" });
     t.after(() => local.close());
     const calls = [
@@ -63,7 +63,7 @@ describe("what throws when it is read", { concurrency: 4 }, () => {
   });
 
   test("argv: sparse, of other things, changing", async (t) => {
-    const local = new LocalSandbox({ trusted: true, tempDir: tempDir(t) });
+    const local = new LocalSandbox({ isolation: "none", tempDir: tempDir(t) });
     t.after(() => local.close());
     const sparse = ["echo", "a", "b"];
     delete sparse[1];
@@ -79,7 +79,7 @@ describe("what throws when it is read", { concurrency: 4 }, () => {
 
   test("options of constructors", () => {
     const make = {
-      local: (options) => new LocalSandbox({ trusted: true, ...options }),
+      local: (options) => new LocalSandbox({ isolation: "none", ...options }),
       e2b: (options) => new E2BSandbox({ apiKey: "k", ...options }),
       daytona: (options) => new DaytonaSandbox({ apiKey: "k", ...options }),
       http: (options) => new HttpSandbox({ baseURL: "http://127.0.0.1:1", ...options }),
@@ -138,7 +138,7 @@ describe("what throws when it is read", { concurrency: 4 }, () => {
 });
 
 test("a signal that cannot be unwatched is no signal; a result is never lost for it", async (t) => {
-  const local = new LocalSandbox({ trusted: true, tempDir: tempDir(t) });
+  const local = new LocalSandbox({ isolation: "none", tempDir: tempDir(t) });
   t.after(() => local.close());
   const bare = { aborted: false, addEventListener() {} };
   isInvalid(await rejection(local.shell("touch f", { signal: bare })), "signal");

@@ -6,7 +6,6 @@ import { inspect } from "node:util";
 
 import { LocalSandbox, SandboxError } from "cloudsandbox";
 
-import { runNode } from "../support/node.js";
 import { tempDir } from "../support/temp.js";
 import { rejection } from "../support/wait.js";
 
@@ -69,52 +68,29 @@ describe("LocalSandbox", () => {
     assert.equal(sandbox.sandboxId, null);
   });
 
-  test("isolation that this system does not have is refused, and the way out named", (t) => {
-    const platform = Object.getOwnPropertyDescriptor(process, "platform");
-    t.after(() => Object.defineProperty(process, "platform", platform));
-    Object.defineProperty(process, "platform", { ...platform, value: "darwin" });
-    assert.throws(
-      () => new LocalSandbox({ isolation: "required" }),
-      ({ code, message }) =>
-        code === "ERR_SANDBOX_ISOLATION_UNAVAILABLE" && message.includes('isolation: "none"'),
-    );
+  test("isolated unless it is said that it need not be", () => {
+    for (const [options, providerId] of [
+      [undefined, "isolated-local"], [{}, "isolated-local"], [{ trusted: false }, "isolated-local"], [{ isolation: "required" }, "isolated-local"],
+      [{ isolation: "none" }, "unix-local"], [{ trusted: true }, "unix-local"],
+      // Until it is known.
+      [{ isolation: "best-effort" }, "unix-local"], [{ isolation: "best-effort", trusted: true }, "unix-local"],
+    ]) {
+      const sandbox = new LocalSandbox(options);
+      assert.equal(sandbox.providerId, providerId, inspect(options));
+      assert.equal(sandbox.isolation, null);
+    }
   });
 
   test("not on Windows", (t) => {
     const platform = Object.getOwnPropertyDescriptor(process, "platform");
     t.after(() => Object.defineProperty(process, "platform", platform));
     Object.defineProperty(process, "platform", { ...platform, value: "win32" });
-    assert.throws(() => new LocalSandbox({ trusted: true }), { code: "ERR_SANDBOX_UNSUPPORTED" });
-  });
-
-  test("one warning per process, and none for who knows", async () => {
-    const program = (lines) =>
-      runNode(
-        `import { LocalSandbox } from "cloudsandbox";
-       const seen = [];
-       process.on("warning", ({ name, code }) => seen.push([name, code]));
-       ${lines}
-       setImmediate(() => console.log(JSON.stringify(seen)));`,
-        { flags: ["--no-warnings"] },
-      );
-    const warning = '[["SecurityWarning","CLOUDSANDBOX_NOT_ISOLATED"]]\n';
-    assert.equal(
-      (
-        await program(
-          "new LocalSandbox(); new LocalSandbox(); new LocalSandbox({ isolation: 'best-effort' });",
-        )
-      ).stdout,
-      warning,
-    );
-    assert.equal(
-      (await program("new LocalSandbox({ trusted: true }); new LocalSandbox({ isolation: 'none' });")).stdout,
-      "[]\n",
-    );
+    assert.throws(() => new LocalSandbox({ isolation: "none" }), { code: "ERR_SANDBOX_UNSUPPORTED" });
   });
 
   test("constructing makes nothing; a start makes the directory, a close removes it", async (t) => {
     const dir = tempDir(t);
-    const sandbox = new LocalSandbox({ trusted: true, tempDir: dir });
+    const sandbox = new LocalSandbox({ isolation: "none", tempDir: dir });
     assert.deepEqual(readdirSync(dir), []);
     await sandbox.start();
     assert.equal(readdirSync(dir).length, 1);
@@ -127,7 +103,7 @@ describe("LocalSandbox", () => {
 
   test("a given workspace is used and kept", async (t) => {
     const workspace = tempDir(t);
-    const sandbox = new LocalSandbox({ trusted: true, workspace });
+    const sandbox = new LocalSandbox({ isolation: "none", workspace });
     assert.deepStrictEqual(await sandbox.shell("echo x > made; pwd -P"), {
       output: `${workspace}\n`,
       exitCode: 0,
@@ -138,7 +114,7 @@ describe("LocalSandbox", () => {
   });
 
   test("capabilities", () => {
-    const { capabilities } = new LocalSandbox({ trusted: true });
+    const { capabilities } = new LocalSandbox({ isolation: "none" });
     assert.ok(Object.isFrozen(capabilities));
     assert.equal(capabilities.local, true);
     assert.equal(capabilities.kill, true);
@@ -147,7 +123,7 @@ describe("LocalSandbox", () => {
 
   test("no value of `env` shows up in errors, inspection or listings", async (t) => {
     const canary = "sk-canary-5f1d";
-    const sandbox = new LocalSandbox({ trusted: true, tempDir: tempDir(t), env: { API_KEY: canary } });
+    const sandbox = new LocalSandbox({ isolation: "none", tempDir: tempDir(t), env: { API_KEY: canary } });
     t.after(() => sandbox.close());
     assert.equal((await sandbox.shell('test "$API_KEY" && echo set')).output, "set\n");
     const errors = await Promise.all([

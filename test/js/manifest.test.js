@@ -58,7 +58,7 @@ describe("the words", () => {
   test("what asks for nothing is nothing: empty lists, no GPU, members that are undefined", () => {
     assert.deepEqual({ ...checkManifest({ image: undefined, mounts: [], resources: { gpu: 0 } }) }, { resources: {} });
     assert.deepEqual({ ...checkManifest({ network: { allowedHosts: [] } }).network }, { default: "deny" });
-    new LocalSandbox({ trusted: true, manifest: { mounts: [], resources: { gpu: 0 } } });
+    new LocalSandbox({ isolation: "none", manifest: { mounts: [], resources: { gpu: 0 } } });
   });
 
   test("nobody changes the copy", () => {

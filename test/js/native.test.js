@@ -67,7 +67,7 @@ describe("loading", () => {
   });
 
   const load = `import { LocalSandbox } from "cloudsandbox";
-    try { new LocalSandbox({ trusted: true }); } catch (error) { console.log(error.code); console.log(error.message); }`;
+    try { new LocalSandbox({ isolation: "none" }); } catch (error) { console.log(error.code); console.log(error.message); }`;
 
   test("a file that is no addon gives an error with the reason", async (t) => {
     const cwd = copyPackage(t, { native: false });
@@ -84,7 +84,7 @@ describe("loading", () => {
   const libc = process.platform === "linux" ? (glibcVersionRuntime ? ["glibc", "musl"] : ["musl", "glibc"]) : [];
   const [own, other] = libc.map((name) => `prebuilds/linux-${process.arch}-${name}`);
   const use = `import { LocalSandbox } from "cloudsandbox";
-    const sandbox = new LocalSandbox({ trusted: true });
+    const sandbox = new LocalSandbox({ isolation: "none" });
     console.log((await sandbox.shell("echo ran")).output);
     await sandbox.close();
     console.log(process.report.getReport().sharedObjects.filter((file) => file.endsWith("cloudsandbox.node")).join());`;

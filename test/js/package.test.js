@@ -150,7 +150,7 @@ describe("bundling", () => {
     const none = async () => {};
     const own = { providerId: "own", start: none, run: none, shell: none, writeFile: none, readFile: none, close: none };
     console.log(new SandboxToolkit(own).getTools()[0].name);
-    try { console.log(new LocalSandbox({ trusted: true }).providerId); } catch (error) { console.log(error.code, /external/.test(error.message)); }`;
+    try { console.log(new LocalSandbox({ isolation: "none" }).providerId); } catch (error) { console.log(error.code, /external/.test(error.message)); }`;
 
   /** Bundles `source` in a project of its own that has the package installed, and runs the bundle. */
   async function bundleAndRun(t, options) {
@@ -184,7 +184,7 @@ describe("C173 bundled into one CommonJS file", () => {
     const none = async () => {};
     const own = { providerId: "own", start: none, run: none, shell: none, writeFile: none, readFile: none, close: none };
     console.log(new SandboxToolkit(own).getTools()[0].name);
-    for (const make of [() => new E2BSandbox({ apiKey: "k" }), () => new LocalSandbox({ trusted: true })]) {
+    for (const make of [() => new E2BSandbox({ apiKey: "k" }), () => new LocalSandbox({ isolation: "none" })]) {
       try { make(); } catch (error) { console.log(error.code, error.message.replace(/\\s+/g, " ")); }
     }`;
 
@@ -225,7 +225,7 @@ describe("the native part", () => {
 
   const program = `import { LocalSandbox } from "cloudsandbox";
     try {
-      const sandbox = new LocalSandbox({ trusted: true });
+      const sandbox = new LocalSandbox({ isolation: "none" });
       console.log(JSON.stringify(await sandbox.shell("echo ran")));
       await sandbox.close();
     } catch (error) { console.log(error.code, error.message); }`;

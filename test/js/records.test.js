@@ -13,7 +13,7 @@ import { runNode } from "../support/node.js";
 import { tempDir } from "../support/temp.js";
 
 function local(t) {
-  const sandbox = new LocalSandbox({ trusted: true, tempDir: tempDir(t) });
+  const sandbox = new LocalSandbox({ isolation: "none", tempDir: tempDir(t) });
   t.after(() => sandbox.close());
   return sandbox;
 }
@@ -42,7 +42,7 @@ describe("channels", { concurrency: 1 }, () => {
       import { LocalSandbox } from "cloudsandbox";
       const seen = [];
       for (const type of ["created", "started", "exec", "deleted"]) subscribe("cloudsandbox:" + type, (record) => seen.push(record.phase ?? record.type));
-      const sandbox = new LocalSandbox({ trusted: true });
+      const sandbox = new LocalSandbox({ isolation: "none" });
       await sandbox.shell("true");
       await sandbox.close();
       console.log(seen.join());`);
@@ -69,7 +69,7 @@ describe("channels", { concurrency: 1 }, () => {
       let thrown = 0;
       process.on("uncaughtException", ({ message }) => { thrown += message === "mine" ? 1 : 0; });
       onRecord(() => { throw new Error("mine"); });
-      const sandbox = new LocalSandbox({ trusted: true });
+      const sandbox = new LocalSandbox({ isolation: "none" });
       const { exitCode } = await sandbox.shell("exit 4");
       await sandbox.close();
       console.log(exitCode, thrown);`);
@@ -149,7 +149,7 @@ describe("recordTo", { concurrency: 1 }, () => {
     await runNode(`import { recordTo } from "cloudsandbox/records";
       import { LocalSandbox } from "cloudsandbox";
       recordTo(${JSON.stringify(file)});
-      const sandbox = new LocalSandbox({ trusted: true });
+      const sandbox = new LocalSandbox({ isolation: "none" });
       await sandbox.shell("true");
       sandbox.shell("sleep 100");
       process.kill(process.pid, "SIGKILL");`).catch(() => {});
@@ -207,7 +207,7 @@ describe("recordTo", { concurrency: 1 }, () => {
       const { recordTo } = await import("cloudsandbox/records");
       const { LocalSandbox } = await import("cloudsandbox");
       const recording = recordTo(${JSON.stringify(file)});
-      const sandbox = new LocalSandbox({ trusted: true });
+      const sandbox = new LocalSandbox({ isolation: "none" });
       const { exitCode } = await sandbox.shell("exit 4");
       await sandbox.close();
       console.log(exitCode, recording.written, recording.missed);`);

@@ -21,9 +21,10 @@ const refusal = (message) => ({ name: "SandboxError", code: "ERR_SANDBOX_INVALID
 
 describe("registry", () => {
   test("the built-in providers stand in it, by their names", () => {
-    assert.deepEqual(listSandboxProviders().slice(0, 8), ["local", "isolated-local", "e2b", "daytona", "docker", "http", "vercel", "agentcore"]);
+    assert.deepEqual(listSandboxProviders().slice(0, 9), ["local", "unix-local", "isolated-local", "e2b", "daytona", "docker", "http", "vercel", "agentcore"]);
     const made = {
-      local: [LocalSandbox, { trusted: true }],
+      local: [LocalSandbox, {}],
+      "unix-local": [LocalSandbox, {}],
       "isolated-local": [LocalSandbox, {}],
       e2b: [E2BSandbox, { apiKey: "k" }],
       daytona: [DaytonaSandbox, { apiKey: "k" }],
@@ -33,6 +34,9 @@ describe("registry", () => {
       agentcore: [AgentCoreSandbox, { lateAuth: true }],
     };
     for (const [name, [Class, options]] of Object.entries(made)) assert.ok(createSandbox(name, options) instanceof Class, name);
+    const ids = ["local", "unix-local", "isolated-local"].map((name) => createSandbox(name).providerId);
+    assert.deepEqual(ids, ["isolated-local", "unix-local", "isolated-local"]);
+    assert.equal(createSandbox("local", { isolation: "none" }).providerId, "unix-local");
   });
 
   test("a class's own checks hold", () => {

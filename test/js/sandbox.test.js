@@ -16,7 +16,7 @@ import { event, eventually, rejection } from "../support/wait.js";
 
 /** A sandbox that is closed when the test ends. */
 function open(t, options = {}) {
-  const sandbox = new LocalSandbox({ trusted: true, tempDir: tempDir(t), ...options });
+  const sandbox = new LocalSandbox({ isolation: "none", tempDir: tempDir(t), ...options });
   t.after(() => sandbox.close());
   return sandbox;
 }
@@ -667,7 +667,7 @@ describe("what a newcomer meets", () => {
     assert.equal(inspect(sandbox, { breakLength: Infinity }), `LocalSandbox { providerId: 'unix-local', sandboxId: '${sandboxId}', state: 'started' }`);
     assert.equal(inspect([[[sandbox]]]), "[ [ [ [LocalSandbox] ] ] ]");
     class Mine extends LocalSandbox {}
-    assert.match(inspect(new Mine({ trusted: true })), /^Mine \{/);
+    assert.match(inspect(new Mine({ isolation: "none" })), /^Mine \{/);
     assert.equal(inspect(LocalSandbox.prototype).includes("NativeSandbox"), true);
     const closing = sandbox.close();
     assert.match(inspect(sandbox), /state: 'closing'/);

@@ -61,12 +61,12 @@ describe("names", () => {
     const { sandbox } = fakeSandbox();
     const toolkit = new SandboxToolkit(Object.assign(sandbox, { key: "canary" }), { name: "x" });
     assert.equal(inspect(toolkit), `SandboxToolkit { name: 'sandbox-x', sandbox: '${sandbox.providerId}' }`);
-    const local = new LocalSandboxToolkit({ trusted: true });
+    const local = new LocalSandboxToolkit({ isolation: "none" });
     assert.match(inspect(local), /^LocalSandboxToolkit \{\s+name: 'sandbox-local',\s+sandbox: LocalSandbox \{/);
   });
 
   test("a method that was taken off its toolkit says so", async () => {
-    const { getTools, getSandbox, close } = new LocalSandboxToolkit({ trusted: true });
+    const { getTools, getSandbox, close } = new LocalSandboxToolkit({ isolation: "none" });
     const words = /was called without its toolkit, and did nothing: write toolkit\./;
     assert.throws(() => getTools(), words);
     assert.throws(() => getSandbox(), words);
@@ -123,7 +123,7 @@ describe("life", () => {
 
 describe("LocalSandboxToolkit", () => {
   test("makes a LocalSandbox with the options that it is given", async (t) => {
-    const toolkit = new LocalSandboxToolkit({ trusted: true, env: { A: "a" } });
+    const toolkit = new LocalSandboxToolkit({ isolation: "none", env: { A: "a" } });
     t.after(() => toolkit.close());
     assert.ok(toolkit instanceof SandboxToolkit);
     assert.ok(toolkit.getSandbox() instanceof LocalSandbox);
@@ -210,8 +210,8 @@ describe("own toolkits and tool libraries", () => {
       const message = new RegExp(`^${Kind.name}: there is no option .name.*new SandboxToolkit\\(new ${Kind.name.replace("Toolkit", "")}\\(.*{ name`);
       assert.throws(() => new Kind({ ...options, name: "second" }), { code: "ERR_SANDBOX_INVALID_ARG", message });
     }
-    const sandbox = new LocalSandbox({ trusted: true });
-    const two = collectToolkitTools([new LocalSandboxToolkit({ trusted: true }), new SandboxToolkit(sandbox, { name: "second" })]);
+    const sandbox = new LocalSandbox({ isolation: "none" });
+    const two = collectToolkitTools([new LocalSandboxToolkit({ isolation: "none" }), new SandboxToolkit(sandbox, { name: "second" })]);
     assert.equal(Object.keys(two).length, 8);
   });
 
@@ -240,7 +240,7 @@ describe("own toolkits and tool libraries", () => {
 });
 
 describe("which tools, and how they speak", () => {
-  const roles = (options, sandbox = new LocalSandbox({ trusted: true })) =>
+  const roles = (options, sandbox = new LocalSandbox({ isolation: "none" })) =>
     new SandboxToolkit(sandbox, { name: "x", ...options }).getTools().map(({ name }) => name.replace("sandbox_x_", ""));
 
   test("four tools; `tools` leaves out and adds, in a fixed order", () => {
@@ -249,7 +249,7 @@ describe("which tools, and how they speak", () => {
     assert.deepEqual(roles({ readOnly: true }), ["read_file", "list_files"]);
     assert.deepEqual(roles({ readOnly: true, tools: { list_files: false } }), ["read_file"]);
     assert.deepEqual(roles({ readOnly: true }, fakeSandbox().sandbox), ["read_file"], "it cannot list");
-    assert.deepEqual(new LocalSandboxToolkit({ trusted: true }, { readOnly: true }).getTools().map(({ name }) => name), ["sandbox_local_read_file", "sandbox_local_list_files"]);
+    assert.deepEqual(new LocalSandboxToolkit({ isolation: "none" }, { readOnly: true }).getTools().map(({ name }) => name), ["sandbox_local_read_file", "sandbox_local_list_files"]);
   });
 
   test("read_file takes a range where asked for, and where no command can print a part", () => {
@@ -285,7 +285,7 @@ describe("which tools, and how they speak", () => {
     for (const [options, message] of wrong) {
       assert.throws(() => new SandboxToolkit(fakeSandbox().sandbox, options), { code: "ERR_SANDBOX_INVALID_ARG", message }, JSON.stringify(options));
     }
-    assert.throws(() => new LocalSandboxToolkit({ trusted: true }, { name: "x" }), { message: /there is no option `name`/ });
+    assert.throws(() => new LocalSandboxToolkit({ isolation: "none" }, { name: "x" }), { message: /there is no option `name`/ });
     assert.throws(() => new SandboxToolkit(fakeSandbox().sandbox, { describe: { run: () => 7 } }).getTools(), { message: /`describe.run` must return a text/ });
   });
 });
@@ -376,7 +376,7 @@ describe("long results of a sandbox of one's own", () => {
         return { ...result, output: result.output.replaceAll("secret", "******") };
       }
     }
-    const toolkit = new SandboxToolkit(new Redacting({ trusted: true }));
+    const toolkit = new SandboxToolkit(new Redacting({ isolation: "none" }));
     t.after(() => toolkit.close());
     const text = await toolkit.getTools()[1].execute({ command: "for i in $(seq 200000); do echo secret; done" });
     assert.doesNotMatch(text, /secret/);

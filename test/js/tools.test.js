@@ -320,7 +320,7 @@ describe("C176 Windows line ends", () => {
 });
 
 describe("what a tool says of itself", () => {
-  const own = (options) => toolsByRole(new SandboxToolkit(new LocalSandbox({ trusted: true, ...options })));
+  const own = (options) => toolsByRole(new SandboxToolkit(new LocalSandbox({ isolation: "none", ...options })));
 
   test("C161 the shell is named: bash, the one that was chosen, or none where it is not known", () => {
     assert.match(own().shell.description, /with bash, or sh where there is no bash, on the host/);
@@ -377,11 +377,11 @@ describe("what a tool says of itself", () => {
     const remote = new E2BSandbox({ apiKey: "k", shell: "sh" });
     const tools = (sandbox) => new SandboxToolkit(sandbox, { name: "x" }).getTools().map((tool) => tool.description);
     assert.deepEqual(tools(new SandboxAgent({ backend: "remote", remote })), tools(remote));
-    assert.deepEqual(tools(new SandboxAgent({ backend: "unix-local" })), tools(new LocalSandbox({ trusted: true })));
+    assert.deepEqual(tools(new SandboxAgent({ backend: "unix-local" })), tools(new LocalSandbox({ isolation: "none" })));
   });
 
   test("all of it is short", () => {
-    for (const tool of new SandboxToolkit(new LocalSandbox({ trusted: true })).getTools()) assert.ok(tool.description.length < 600, tool.description);
+    for (const tool of new SandboxToolkit(new LocalSandbox({ isolation: "none" })).getTools()) assert.ok(tool.description.length < 600, tool.description);
   });
 });
 

@@ -36,7 +36,7 @@ describe("worker threads", () => {
     const code = `
       const { workerData, parentPort } = require("node:worker_threads");
       import(workerData).then(async ({ LocalSandbox }) => {
-        const sandbox = new LocalSandbox({ trusted: true, inheritEnv: ["CLOUDSANDBOX_TEST_KEPT", "MINE", "EMPTY"] });
+        const sandbox = new LocalSandbox({ isolation: "none", inheritEnv: ["CLOUDSANDBOX_TEST_KEPT", "MINE", "EMPTY"] });
         const { output } = await sandbox.shell('echo "\${CLOUDSANDBOX_TEST_KEPT-unset} $MINE \${EMPTY-unset} $PATH $TZ"');
         await sandbox.close();
         parentPort.postMessage(output);
@@ -52,7 +52,7 @@ describe("worker threads", () => {
     const code = `
       const { workerData, parentPort } = require("node:worker_threads");
       import(workerData).then(async ({ LocalSandbox }) => {
-        const sandbox = new LocalSandbox({ trusted: true, inheritEnv: ["PATH"] });
+        const sandbox = new LocalSandbox({ isolation: "none", inheritEnv: ["PATH"] });
         const { output } = await sandbox.shell('echo "$PATH"');
         await sandbox.close();
         parentPort.postMessage(output);
@@ -67,7 +67,7 @@ describe("worker threads", () => {
 
   test("C065 this thread and two workers run 20 commands each; one ends early", async (t) => {
     const dir = tempDir(t);
-    const sandbox = new LocalSandbox({ trusted: true, tempDir: dir });
+    const sandbox = new LocalSandbox({ isolation: "none", tempDir: dir });
     t.after(() => sandbox.close());
     const whole = start({ job: "commands", count: 20, tempDir: dir });
     const early = start({ job: "commands", count: 20, leaveAfter: 5, tempDir: dir });
@@ -160,7 +160,7 @@ describe("workers and the environment", () => {
       const until = performance.now() + 1500;
       while (performance.now() < until) {
         for (let i = 0; i < 200; i++) {
-          new LocalSandbox({ trusted: true, inheritEnv: ["ZZ1", "ZZ2", "HOME"] });
+          new LocalSandbox({ isolation: "none", inheritEnv: ["ZZ1", "ZZ2", "HOME"] });
           new E2BSandbox({ apiKey: "k" });
         }
         await new Promise((resolve) => setImmediate(resolve));

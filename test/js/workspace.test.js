@@ -16,7 +16,7 @@ import { Archive } from "../../lib/workspaces/tar.js";
 import { tempDir } from "../support/temp.js";
 import { rejection } from "../support/wait.js";
 
-const local = (options) => new LocalSandbox({ trusted: true, ...options });
+const local = (options) => new LocalSandbox({ isolation: "none", ...options });
 
 function open(t, options) {
   const workspace = new Workspace(options);
@@ -126,7 +126,7 @@ describe("workspace: options", () => {
   });
 
   test("nothing that can be listed or shown holds an option", () => {
-    const workspace = new Workspace({ backend: "local", backendOptions: { trusted: true, env: { KEY: "secret-value" } } });
+    const workspace = new Workspace({ backend: "local", backendOptions: { isolation: "none", env: { KEY: "secret-value" } } });
     const guest = workspace.attach({ mode: "read-only" });
     const text = inspect(workspace, { depth: 9 }) + inspect(guest, { depth: 9 }) + JSON.stringify(guest);
     assert.ok(!text.includes("secret-value"), text);
@@ -324,7 +324,7 @@ describe("workspace: life", () => {
   });
 
   test("no timer keeps a process alive", () => {
-    const program = 'import { Workspace } from "cloudsandbox/workspace"; const w = new Workspace({ backend: "local", backendOptions: { trusted: true } }); await w.start(); console.log("started")';
+    const program = 'import { Workspace } from "cloudsandbox/workspace"; const w = new Workspace({ backend: "local", backendOptions: { isolation: "none" } }); await w.start(); console.log("started")';
     const out = execFileSync(process.execPath, ["--input-type=module", "-e", program], { cwd: import.meta.dirname, encoding: "utf8", timeout: 40_000 });
     assert.equal(out, "started\n");
   });
@@ -448,7 +448,7 @@ describe("inheritEnv: true", () => {
       const warnings = [];
       process.on("warning", (warning) => warnings.push(warning.code));
       process.env.MY_TOKEN = "t";
-      const make = () => new Workspace({ backend: "local", backendOptions: { trusted: true, inheritEnv: true } });
+      const make = () => new Workspace({ backend: "local", backendOptions: { isolation: "none", inheritEnv: true } });
       const [one, two] = [make(), make()];
       const { output } = await one.attach().shell("echo $MY_TOKEN; [ \\"$HOME\\" = \\"$PWD\\" ] && echo own");
       await one.close();

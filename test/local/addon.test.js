@@ -18,7 +18,7 @@ describe("addon", { concurrency: 4 }, () => {
     const copy = copyPackage(t, { native: false });
     const { stdout, stderr } = await runNode(
       `import { LocalSandbox, SandboxError } from "cloudsandbox";
-       try { new LocalSandbox({ trusted: true }); }
+       try { new LocalSandbox({ isolation: "none" }); }
        catch (error) { console.log(error instanceof SandboxError, error.code); console.log(error.message); }`,
       { cwd: copy },
     );
@@ -46,7 +46,7 @@ describe("addon", { concurrency: 4 }, () => {
     t.after(() => server.close());
     await once(server, "listening");
     const url = `http://127.0.0.1:${server.address().port}/`;
-    const sandbox = new LocalSandbox({ trusted: true, tempDir: tempDir(t) });
+    const sandbox = new LocalSandbox({ isolation: "none", tempDir: tempDir(t) });
     t.after(() => sandbox.close());
     const one = async (index) => {
       const body = randomBytes(10_000).toString("hex");
@@ -75,7 +75,7 @@ describe("addon", { concurrency: 4 }, () => {
         worker.on("error", reject);
         worker.on("exit", (code) => resolve({ answers, code, id: worker.threadId }));
       });
-    const sandbox = new LocalSandbox({ trusted: true, tempDir: dir });
+    const sandbox = new LocalSandbox({ isolation: "none", tempDir: dir });
     t.after(() => sandbox.close());
     const mine = Promise.all(
       Array.from({ length: 20 }, (_, index) => sandbox.shell(`echo main ${index}`)),
@@ -101,7 +101,7 @@ describe("addon", { concurrency: 4 }, () => {
     const dir = tempDir(t);
     const { code, stderr, hung } = await runNode(
       `import { LocalSandbox } from "cloudsandbox";
-       const sandbox = new LocalSandbox({ trusted: true });
+       const sandbox = new LocalSandbox({ isolation: "none" });
        await sandbox.run("1");`,
       { env: { TMPDIR: dir } },
     );
@@ -112,9 +112,9 @@ describe("addon", { concurrency: 4 }, () => {
   test("C051 C066 neither does one that only started, or was only made", async () => {
     const { code, stderr, hung } = await runNode(
       `import { LocalSandbox, SandboxToolkit } from "cloudsandbox";
-       const started = new LocalSandbox({ trusted: true });
+       const started = new LocalSandbox({ isolation: "none" });
        await started.start();
-       new SandboxToolkit(new LocalSandbox({ trusted: true }), { name: "x" }).getTools();`,
+       new SandboxToolkit(new LocalSandbox({ isolation: "none" }), { name: "x" }).getTools();`,
     );
     assert.deepEqual({ code, stderr, hung }, { code: 0, stderr: "", hung: false });
   });
@@ -122,7 +122,7 @@ describe("addon", { concurrency: 4 }, () => {
   test("C067 a call in flight keeps the process alive until its answer is there", async () => {
     const { stdout, code } = await runNode(
       `import { LocalSandbox } from "cloudsandbox";
-       new LocalSandbox({ trusted: true }).shell("sleep 0.5; echo answer").then(({ output }) => console.log(output));`,
+       new LocalSandbox({ isolation: "none" }).shell("sleep 0.5; echo answer").then(({ output }) => console.log(output));`,
     );
     assert.deepEqual({ stdout, code }, { stdout: "answer\n\n", code: 0 });
   });
@@ -181,7 +181,7 @@ describe("addon", { concurrency: 4 }, () => {
        const { LocalSandbox, SandboxToolkit } = await import("cloudsandbox");
        await import("cloudsandbox/toolkits");
        console.log(loaded(), handles() - before);
-       const sandbox = new LocalSandbox({ trusted: true });
+       const sandbox = new LocalSandbox({ isolation: "none" });
        await sandbox.shell("true");
        await sandbox.close();
        console.log(loaded());`,

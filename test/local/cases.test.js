@@ -12,7 +12,7 @@ import { tempDir } from "../support/temp.js";
 import { rejection } from "../support/wait.js";
 
 function open(t, options) {
-  const sandbox = new LocalSandbox({ trusted: true, tempDir: tempDir(t), ...options });
+  const sandbox = new LocalSandbox({ isolation: "none", tempDir: tempDir(t), ...options });
   t.after(() => sandbox.close());
   return sandbox;
 }
@@ -24,7 +24,7 @@ describe("local cases", { concurrency: 4 }, () => {
   test("C178 a command that ended in time did so, however busy its host was", async () => {
     const { stdout } = await runNode(
       `import { LocalSandbox } from "cloudsandbox";
-       const sandbox = new LocalSandbox({ trusted: true, killGraceSeconds: 0 });
+       const sandbox = new LocalSandbox({ isolation: "none", killGraceSeconds: 0 });
        await sandbox.start();
        const calls = [["sleep 0.5; seq 1 10000; exit 3", 2], ["sleep 60", 1]].map(([command, timeoutSeconds]) =>
          sandbox.exec({ command, timeoutSeconds }));
@@ -42,7 +42,7 @@ describe("local cases", { concurrency: 4 }, () => {
     const { stdout, stderr } = await runNode(
       `import { LocalSandbox } from "cloudsandbox";
        import { statSync } from "node:fs";
-       const sandbox = new LocalSandbox({ trusted: true, workspace: ${JSON.stringify(dir)} });
+       const sandbox = new LocalSandbox({ isolation: "none", workspace: ${JSON.stringify(dir)} });
        for (const umask of [0o022, 0o077]) {
          process.umask(umask);
          await sandbox.writeFile("f" + umask, "x");

@@ -13,7 +13,7 @@ import { mark } from "../support/processes.js";
 import { tempDir } from "../support/temp.js";
 
 function open(t, options) {
-  const sandbox = new LocalSandbox({ trusted: true, tempDir: tempDir(t), ...options });
+  const sandbox = new LocalSandbox({ isolation: "none", tempDir: tempDir(t), ...options });
   t.after(() => sandbox.close());
   return sandbox;
 }
@@ -33,7 +33,7 @@ describe("environment", { concurrency: 4 }, () => {
   test("C182 `inheritEnv` leaves out names that a shell cannot hold, and says nothing", async () => {
     const { stdout, stderr } = await runNode(
       `import { LocalSandbox } from "cloudsandbox";
-       const sandbox = new LocalSandbox({ trusted: true, inheritEnv: Object.keys(process.env) });
+       const sandbox = new LocalSandbox({ isolation: "none", inheritEnv: Object.keys(process.env) });
        const { output } = await sandbox.shell("env | grep -E '^(PLAIN_X|BASH_FUNC_x|my)'");
        console.log(output);
        await sandbox.close();`,
@@ -47,7 +47,7 @@ describe("environment", { concurrency: 4 }, () => {
     const { stdout, stderr } = await runNode(
       `import { LocalSandbox } from "cloudsandbox";
        const show = async (options) => {
-         const sandbox = new LocalSandbox({ trusted: true, ...options });
+         const sandbox = new LocalSandbox({ isolation: "none", ...options });
          console.log(JSON.stringify((await sandbox.shell("env")).output.split("\\n").filter((line) => /SECRET|E2B|PLAIN|OPTIONS/.test(line)).sort()));
          await sandbox.close();
        };
@@ -75,7 +75,7 @@ describe("environment", { concurrency: 4 }, () => {
 
   test("C055 a variable that is no UTF-8 is passed on byte for byte", async () => {
     const code = `import { LocalSandbox } from "cloudsandbox";
-      const sandbox = new LocalSandbox({ trusted: true, inheritEnv: ["RAW_X"] });
+      const sandbox = new LocalSandbox({ isolation: "none", inheritEnv: ["RAW_X"] });
       console.log((await sandbox.shell("printf %s $RAW_X | od -An -tx1")).output.trim());
       await sandbox.close();`;
     const command = 'RAW_X=$(printf "a\\377b") exec "$0" --input-type=module -e "$1"';
@@ -138,7 +138,7 @@ describe("environment", { concurrency: 4 }, () => {
     const { stdout, stderr } = await runNode(
       `import { LocalSandbox } from "cloudsandbox";
        process.env.PATH = ${JSON.stringify(bin)};
-       const sandbox = new LocalSandbox({ trusted: true });
+       const sandbox = new LocalSandbox({ isolation: "none" });
        console.log(JSON.stringify(await sandbox.run("print(1)")));
        console.log(JSON.stringify(await sandbox.exec({ argv: ["no-such-program"] })));
        await sandbox.close();`,
@@ -211,7 +211,7 @@ describe("C158 a host that is no Node.js itself", () => {
     Object.defineProperty(process, "execPath", { value: ${JSON.stringify(execPath)} });
     Object.defineProperty(process, "versions", { value: { ...process.versions, ${version} } });
     const { LocalSandbox } = await import("cloudsandbox");
-    const sandbox = new LocalSandbox({ trusted: true });
+    const sandbox = new LocalSandbox({ isolation: "none" });
     const results = [await sandbox.run("console.log(6 * 7)", { language: "node" }), await sandbox.exec({ code: "console.log(1)", language: "node" }),
       await sandbox.shell("echo \${ELECTRON_RUN_AS_NODE-none}"), await sandbox.run("import os; print('ELECTRON_RUN_AS_NODE' in os.environ)")];
     console.log(JSON.stringify(results.map(({ output, exitCode }) => [output, exitCode])));
@@ -227,13 +227,13 @@ describe("C158 a host that is no Node.js itself", () => {
     const { stdout, stderr } = await runNode(program(app(t), 'nw: "0.100.0"'));
     assert.equal(stderr, "");
     assert.deepEqual(JSON.parse(stdout).slice(0, 2), [["42\n", 0], ["1\n", 0]]);
-    const without = await runNode(program(app(t), 'nw: "0.100.0"').replace("trusted: true", 'trusted: true, env: { PATH: "/nowhere" }'));
+    const without = await runNode(program(app(t), 'nw: "0.100.0"').replace('isolation: "none"', 'isolation: "none", env: { PATH: "/nowhere" }'));
     const [[output, exitCode]] = JSON.parse(without.stdout);
     assert.deepEqual([exitCode, /node/.test(output)], [127, true]);
   });
 
   test("C158 a `nodePath` of the user's counts everywhere", async (t) => {
-    const source = program(app(t), 'electron: "41.0.0"').replace("trusted: true", `trusted: true, nodePath: ${JSON.stringify(process.execPath)}`);
+    const source = program(app(t), 'electron: "41.0.0"').replace('isolation: "none"', `isolation: "none", nodePath: ${JSON.stringify(process.execPath)}`);
     assert.deepEqual(JSON.parse((await runNode(source)).stdout)[0], ["42\n", 0]);
   });
 });

@@ -14,7 +14,7 @@ import { eventually } from "../support/wait.js";
 const MiB = 1 << 20;
 
 function open(t, options) {
-  const sandbox = new LocalSandbox({ trusted: true, tempDir: tempDir(t), ...options });
+  const sandbox = new LocalSandbox({ isolation: "none", tempDir: tempDir(t), ...options });
   t.after(() => sandbox.close());
   return sandbox;
 }

@@ -32,7 +32,7 @@ while True:
 
 const RUN_BOMB = `
   import { LocalSandbox } from "cloudsandbox";
-  const sandbox = new LocalSandbox({ trusted: true, tempDir: process.env.DIR, killGraceSeconds: 0 });
+  const sandbox = new LocalSandbox({ isolation: "none", tempDir: process.env.DIR, killGraceSeconds: 0 });
   await sandbox.writeFile("b.py", process.env.BOMB);
   const first = await sandbox.exec({ command: process.env.LINE, timeoutSeconds: Number(process.env.LIMIT ?? 1) })
     .catch((error) => ({ status: error.code }));
@@ -141,7 +141,7 @@ time.sleep(100)`,
 describe("C191 a command against its helper", { concurrency: 2 }, () => {
   for (const [name, code] of Object.entries(AGAINST)) {
     test(`C191 ${name}: nothing survives the close`, async (t) => {
-      const sandbox = new LocalSandbox({ trusted: true, tempDir: tempDir(t), killGraceSeconds: 0 });
+      const sandbox = new LocalSandbox({ isolation: "none", tempDir: tempDir(t), killGraceSeconds: 0 });
       const tracked = mark();
       await sandbox
         .exec({ argv: ["python3", "-c", HELPER + code], env: tracked.env, timeoutSeconds: 1 })
@@ -155,7 +155,7 @@ describe("C191 a command against its helper", { concurrency: 2 }, () => {
   }
 
   test("C191 helper and guard both killed: close rejects once, and ends what it finds", async (t) => {
-    const sandbox = new LocalSandbox({ trusted: true, tempDir: tempDir(t) });
+    const sandbox = new LocalSandbox({ isolation: "none", tempDir: tempDir(t) });
     const tracked = mark();
     const code = `${HELPER}daemon()
 time.sleep(0.1); os.kill(h, signal.SIGKILL); os.kill(g, signal.SIGKILL); time.sleep(100)`;
@@ -194,7 +194,7 @@ test("C190 writers that have escaped: close settles, and files of the host are r
   const dir = tempDir(t);
   const sandboxes = Array.from(
     { length: 4 },
-    () => new LocalSandbox({ trusted: true, tempDir: dir }),
+    () => new LocalSandbox({ isolation: "none", tempDir: dir }),
   );
   await Promise.all(
     sandboxes.map((sandbox) =>
@@ -217,7 +217,7 @@ test("C190 writers that have escaped: close settles, and files of the host are r
 test("C190 a tree that is very deep is removed in short turns", async (t) => {
   // In memory: a disk that others keep busy would be measured otherwise.
   const memory = existsSync("/dev/shm") ? "/dev/shm" : undefined;
-  const sandbox = new LocalSandbox({ trusted: true, tempDir: memory ?? tempDir(t) });
+  const sandbox = new LocalSandbox({ isolation: "none", tempDir: memory ?? tempDir(t) });
   const code = "import os\nfor i in range(60000):\n  os.mkdir('d'); os.chdir('d')\n";
   assert.equal((await sandbox.run(code, { timeoutSeconds: 120 })).exitCode, 0);
   const id = sandbox.sandboxId;

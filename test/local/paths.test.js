@@ -22,7 +22,7 @@ function workspace(t) {
   symlinkSync(outside, path.join(root, "way"));
   symlinkSync(path.join(outside, "secret"), path.join(root, "link"));
   symlinkSync("/proc/self/root", path.join(root, "magic"));
-  const sandbox = new LocalSandbox({ trusted: true, workspace: root });
+  const sandbox = new LocalSandbox({ isolation: "none", workspace: root });
   t.after(() => sandbox.close());
   return { sandbox, root, outside };
 }
@@ -82,7 +82,7 @@ test("a folder that may not be entered is an error, and not nothing", async (t) 
   chmodSync(dir, 0o777);
   const { ended } = startNode(
     `import { LocalSandbox } from "cloudsandbox";
-     const sandbox = new LocalSandbox({ trusted: true, tempDir: process.env.DIR });
+     const sandbox = new LocalSandbox({ isolation: "none", tempDir: process.env.DIR });
      await sandbox.shell("mkdir shut; : > shut/f; chmod 0 shut");
      const calls = ["stat", "deleteFile", "listDirectory", "mkdir"].map((name) => [name, () => sandbox[name]("shut/f")]);
      calls.push(["moveFile", () => sandbox.moveFile("shut/f", "x")], ["list it", () => sandbox.listDirectory("shut")]);

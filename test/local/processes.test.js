@@ -17,7 +17,7 @@ import { tempDir } from "../support/temp.js";
 import { HANG_MS, eventually } from "../support/wait.js";
 
 function open(t, options) {
-  const sandbox = new LocalSandbox({ trusted: true, tempDir: tempDir(t), ...options });
+  const sandbox = new LocalSandbox({ isolation: "none", tempDir: tempDir(t), ...options });
   t.after(() => sandbox.close());
   return sandbox;
 }
@@ -68,7 +68,7 @@ describe("processes", { concurrency: 4 }, () => {
     const dir = tempDir(t);
     const { code, stdout, hung } = await runNode(
       `import { LocalSandbox } from "cloudsandbox";
-       const sandbox = new LocalSandbox({ trusted: true, tempDir: ${JSON.stringify(dir)} });
+       const sandbox = new LocalSandbox({ isolation: "none", tempDir: ${JSON.stringify(dir)} });
        const r = await sandbox.exec({ command: "setsid sleep 300 & echo on", env: ${JSON.stringify(tracked.env)} });
        console.log(r.stdout, r.backgroundRunning);`,
     );
@@ -183,7 +183,7 @@ describe("processes", { concurrency: 4 }, () => {
     for (const mode of ["ignore", "reap"]) {
       const { stdout, stderr, code } = await runNode(
         `import { LocalSandbox } from "cloudsandbox";
-         const sandbox = new LocalSandbox({ trusted: true });
+         const sandbox = new LocalSandbox({ isolation: "none" });
          const calls = Array.from({ length: 20 }, (_, index) => sandbox.shell("echo " + index + "; exit " + (index % 5)));
          console.log(JSON.stringify((await Promise.all(calls)).map(({ output, exitCode }) => output.trim() + " " + exitCode)));
          console.log(JSON.stringify(await sandbox.shell("sleep 300", { timeoutSeconds: 0.5 })));
@@ -206,7 +206,7 @@ describe("processes", { concurrency: 4 }, () => {
 
 const LONG_CALL = `
   import { LocalSandbox } from "cloudsandbox";
-  const sandbox = new LocalSandbox({ trusted: true });
+  const sandbox = new LocalSandbox({ isolation: "none" });
   const env = { SBX_TEST_MARK: process.env.SBX_TEST_MARK_VALUE };
   const call = sandbox.exec({ command: "echo begun; setsid sleep 300 & sleep 300", env, onStdout: begun });
 `;
@@ -275,12 +275,12 @@ describe("ends of the host", { concurrency: 4 }, () => {
 test("I64 200 commands at once: right answers, no descriptor, process or folder left", async (t) => {
   const dir = tempDir(t);
   const tracked = mark();
-  const warm = new LocalSandbox({ trusted: true, tempDir: dir });
+  const warm = new LocalSandbox({ isolation: "none", tempDir: dir });
   await warm.shell("true");
   await warm.close();
   const before = openDescriptors();
   const childrenBefore = children().length;
-  const sandbox = new LocalSandbox({ trusted: true, tempDir: dir });
+  const sandbox = new LocalSandbox({ isolation: "none", tempDir: dir });
   const results = await Promise.all(
     Array.from({ length: 200 }, (_, index) =>
       sandbox.shell(`sleep 0.1; echo ${index}; exit ${index % 7}`, { env: tracked.env }),

@@ -22,7 +22,7 @@ import { rejection } from "../support/wait.js";
 describe("workspace", { concurrency: 4 }, () => {
   test("K12 a fresh private folder with our prefix, gone after the close", async (t) => {
     const parent = tempDir(t);
-    const sandbox = new LocalSandbox({ trusted: true, tempDir: parent });
+    const sandbox = new LocalSandbox({ isolation: "none", tempDir: parent });
     await sandbox.start();
     const workspace = sandbox.sandboxId;
     assert.equal(path.dirname(workspace), parent);
@@ -36,7 +36,7 @@ describe("workspace", { concurrency: 4 }, () => {
   test("K12 a workspace of the caller is used as it is and kept", async (t) => {
     const workspace = tempDir(t);
     writeFileSync(path.join(workspace, "before"), "was here");
-    const sandbox = new LocalSandbox({ trusted: true, workspace });
+    const sandbox = new LocalSandbox({ isolation: "none", workspace });
     assert.equal(await sandbox.readFile("before"), "was here");
     await sandbox.writeFile("made", "in it");
     await sandbox.close();
@@ -44,7 +44,7 @@ describe("workspace", { concurrency: 4 }, () => {
   });
 
   test("C057 a folder that was deleted behind our back is named, then replaced", async (t) => {
-    const sandbox = new LocalSandbox({ trusted: true, tempDir: tempDir(t) });
+    const sandbox = new LocalSandbox({ isolation: "none", tempDir: tempDir(t) });
     t.after(() => sandbox.close());
     await sandbox.writeFile("f", "x");
     const first = sandbox.sandboxId;
@@ -59,7 +59,7 @@ describe("workspace", { concurrency: 4 }, () => {
   test("C057 a caller's folder that was deleted is not made again", async (t) => {
     const workspace = path.join(tempDir(t), "mine");
     mkdirSync(workspace);
-    const sandbox = new LocalSandbox({ trusted: true, workspace });
+    const sandbox = new LocalSandbox({ isolation: "none", workspace });
     t.after(() => sandbox.close());
     await sandbox.start();
     rmSync(workspace, { recursive: true });
@@ -79,7 +79,7 @@ describe("workspace", { concurrency: 4 }, () => {
       writeFileSync(outside + "/kept", "x");
       const parent = process.env.TMPDIR + "/parent";
       mkdirSync(parent);
-      const sandbox = new LocalSandbox({ trusted: true, tempDir: parent });
+      const sandbox = new LocalSandbox({ isolation: "none", tempDir: parent });
       const { exitCode } = await sandbox.shell(
         "mkdir -p a/b deep; touch a/b/f; ln -s ../../../outside a/b/link; ln -s ../outside link; chmod 500 a/b a; mkdir -p none/in; chmod 000 none; " +
         "d=deep; for i in 1 2 3 4 5 6 7 8 9; do d=$d/0123456789012345678901234567890123456789012345678901234567890123456789; mkdir $d; done");
@@ -95,7 +95,7 @@ describe("workspace", { concurrency: 4 }, () => {
     mkdirSync(path.join(base, "outside"));
     writeFileSync(path.join(base, "outside/kept"), "x");
     mkdirSync(path.join(base, "parent"));
-    const sandbox = new LocalSandbox({ trusted: true, tempDir: path.join(base, "parent") });
+    const sandbox = new LocalSandbox({ isolation: "none", tempDir: path.join(base, "parent") });
     await sandbox.start();
     symlinkSync(path.join(base, "outside"), path.join(sandbox.sandboxId, "link"));
     const { exitCode } = await sandbox.run(
@@ -113,7 +113,7 @@ describe("workspace", { concurrency: 4 }, () => {
       import { chmodSync, mkdirSync, readdirSync } from "node:fs";
       const parent = process.env.TMPDIR + "/parent";
       mkdirSync(parent);
-      const sandbox = new LocalSandbox({ trusted: true, tempDir: parent });
+      const sandbox = new LocalSandbox({ isolation: "none", tempDir: parent });
       await sandbox.start();
       chmodSync(parent, 0o500);
       const error = await sandbox.close().then(() => null, (error) => error);
@@ -130,7 +130,7 @@ describe("workspace", { concurrency: 4 }, () => {
   test("K7 a file without rights rejects; it is not a missing file", async (t) => {
     const source = `
       import { LocalSandbox } from "cloudsandbox";
-      const sandbox = new LocalSandbox({ trusted: true });
+      const sandbox = new LocalSandbox({ isolation: "none" });
       await sandbox.shell("echo x > f; chmod 000 f; mkdir d; echo y > d/g; chmod 000 d; mkdir ro; chmod 500 ro");
       for (const call of [() => sandbox.readFile("f"), () => sandbox.readFile("d/g"), () => sandbox.writeFile("ro/new", "x")]) {
         const error = await call().then((value) => ({ code: "resolved with " + value }), (error) => error);
@@ -144,7 +144,7 @@ describe("workspace", { concurrency: 4 }, () => {
 
   test("C044 a temporary folder that does not exist is named", async (t) => {
     const missing = path.join(tempDir(t), "missing");
-    const sandbox = new LocalSandbox({ trusted: true, tempDir: missing });
+    const sandbox = new LocalSandbox({ isolation: "none", tempDir: missing });
     const error = await rejection(sandbox.start());
     assert.match(error.code, /^ERR_SANDBOX_/);
     assert.ok(error.message.includes(missing), error.message);

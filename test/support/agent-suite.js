@@ -62,7 +62,7 @@ const echoed = (word) => `{"output":"${word}\\n","exitCode":0}`;
 export function suite(framework, drive, { marks = true } = {}) {
   describe(framework, { concurrency: 1 }, () => {
     function open(t, options) {
-      const toolkit = new LocalSandboxToolkit({ trusted: true, ...options });
+      const toolkit = new LocalSandboxToolkit({ isolation: "none", ...options });
       t.after(() => toolkit.close());
       return toolkit;
     }

@@ -1,11 +1,13 @@
 // The port, LocalSandbox and errors as a TypeScript user writes them. Nothing here runs; a line that
 // must not compile is marked as an expected error.
-import { LocalSandbox, PathSecurityError, SANDBOX_ERROR_CODES, SandboxAgent, SandboxError } from "cloudsandbox";
+import { LocalSandbox, PathSecurityError, SANDBOX_ERROR_CODES, SandboxAgent, SandboxError, createSandbox } from "cloudsandbox";
 import type {
   CloudSandbox,
   ExecResult,
   ExecSpec,
   SandboxErrorCode,
+  SandboxIsolation,
+  SandboxIsolationLayer,
   SandboxRunOptions,
   SandboxRunResult,
 } from "cloudsandbox";
@@ -44,8 +46,8 @@ export async function usePort(signal: AbortSignal) {
   const options = {
     defaultTimeoutSeconds: 5,
     inheritEnv: ["LANG"],
-    trusted: true,
     isolation: "none",
+    trusted: true,
   } as const;
   await using sandbox: LocalSandbox = new LocalSandbox(options);
   const port: CloudSandbox = sandbox;
@@ -96,6 +98,44 @@ export async function usePort(signal: AbortSignal) {
 
 // @ts-expect-error there is no such option
 export const misspelt = new LocalSandbox({ timeoutSeconds: 5 });
+export async function useIsolation() {
+  const sandbox = new LocalSandbox({
+    isolation: "best-effort", network: "off", allowedHosts: ["example.com", "*.example.org:8443"] as const, accept: ["procfs"],
+    readOnlyPaths: ["/opt/tools"], limits: "best-effort", memoryMb: 512, processes: 64, cpuSeconds: 5, maxFileMb: 10, tempMb: 64, openFiles: 256,
+  });
+  await sandbox.start();
+  const { isolation } = sandbox;
+  same<typeof isolation, SandboxIsolation | null>(true);
+  const state: "enforced" | "partial" | "unavailable" | "off" | undefined = isolation?.landlock.state;
+  const why: string | undefined = isolation?.netns.hint ?? isolation?.userns.errno;
+  // @ts-expect-error null before a start
+  isolation.netns;
+  // @ts-expect-error there is no such layer
+  isolation?.walls;
+  // @ts-expect-error read, not set
+  if (isolation) isolation.seccomp.state = "off";
+  const { usage, oomKilled } = await sandbox.exec({ command: "true" });
+  same<typeof usage, { cpuSeconds: number; peakMemoryBytes: number } | undefined>(true);
+  same<typeof oomKilled, true | undefined>(true);
+  void [state, why];
+}
+
+const layers: SandboxIsolationLayer[] = ["landlock", "cgroup_memory"];
+export const strict = new LocalSandbox({ require: layers });
+export const named: LocalSandbox[] = [createSandbox("isolated-local", { allowedHosts: ["example.com"] }), createSandbox("unix-local"), createSandbox("local")];
+export const agents = [
+  new SandboxAgent({ backend: "isolated-local", isolated: { allowedHosts: ["example.com"], memoryMb: 512, limits: "best-effort" } }),
+  // @ts-expect-error the backend says that already
+  new SandboxAgent({ backend: "isolated-local", isolated: { isolation: "none" } }),
+  // @ts-expect-error it goes with "isolated-local"
+  new SandboxAgent({ backend: "unix-local", isolated: { network: "off" } }),
+];
+// @ts-expect-error there is no such layer
+export const walls = new LocalSandbox({ require: ["walls"] });
+// @ts-expect-error one host is a list, too
+export const host = new LocalSandbox({ allowedHosts: "example.com" });
+// @ts-expect-error a list of hosts is no network
+export const list = new LocalSandbox({ network: ["example.com"] });
 // @ts-expect-error there is no such level
 export const level = new LocalSandbox({ isolation: "maybe" });
 

@@ -83,7 +83,7 @@ export async function useToolkits(own: CloudSandbox) {
   const forAgentium: AgentiumTool[] = tools;
   const forAiSdk: Record<string, AiTool<any>> = collectToolkitTools([
     toolkit,
-    new LocalSandboxToolkit({ trusted: true }),
+    new LocalSandboxToolkit({ isolation: "none" }),
   ]);
   // All four are there, also for the compiler's noUncheckedIndexedAccess.
   const [run, , , readFile] = toolkit.getTools();
@@ -223,7 +223,7 @@ export function chooseTools(sandbox: CloudSandbox) {
     describe: { run: "Runs code.", shell: (text: string) => `${text} Ask first.` },
   });
   const [run]: [SandboxTool, ...SandboxTool[]] = toolkit.getTools();
-  const chosen = new LocalSandboxToolkit({ trusted: true }, { tools: { run: false, list_files: true, read_file: { range: true } } });
+  const chosen = new LocalSandboxToolkit({ isolation: "none" }, { tools: { run: false, list_files: true, read_file: { range: true } } });
   const some: SandboxTool[] = chosen.getTools();
   // @ts-expect-error which ones there are is not known
   const [first]: [SandboxTool, ...SandboxTool[]] = chosen.getTools();

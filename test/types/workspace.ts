@@ -6,7 +6,7 @@ import type { SandboxTemplate, WorkspaceGuest, WorkspaceTransfer } from "cloudsa
 
 const template: SandboxTemplate<DockerSandbox> = { buildForSession: (id: string) => new DockerSandbox({ labels: { id } }) };
 export const made: DockerSandbox = new Workspace({ backend: template, workspaceId: workspaceIdForRun("run") }).sandbox;
-export const given: LocalSandbox = new Workspace({ backend: new LocalSandbox({ trusted: true, inheritEnv: true }) }).sandbox;
+export const given: LocalSandbox = new Workspace({ backend: new LocalSandbox({ isolation: "none", inheritEnv: true }) }).sandbox;
 new Workspace({ backend: "docker", backendOptions: { image: "alpine" }, ttlSeconds: Infinity });
 
 const workspace = new Workspace({

@@ -287,6 +287,8 @@ static const char *limit_hint(sbx_layer_id layer) {
 
 static const char *hint(sbx_layer_id layer, const sbx_guard_layer *l) {
   switch ((sbx_layer_step)l->step) {
+  case SBX_STEP_SYSTEM:
+    return "commands are isolated on Linux only";
   case SBX_STEP_MAPPED_ROOT:
     return "this process is root and cannot become another user here, and its commands would be "
            "the "
@@ -344,7 +346,7 @@ int sbx__isolated_fail(const sbx_guard_hello *hello, sbx_err *err) {
   const char *name = errno_name(l->error);
   return sbx_err_set(
       err, SBX_EISOLATION,
-      "the sandbox cannot be isolated on this machine, and nothing was run. Layer "
+      "commands cannot be isolated on this machine. Layer "
       "%s: %s%s%s. Else run the code in a remote sandbox or in Docker; for code that "
       "you trust there is isolation: \"none\"",
       layer_names[layer], name != NULL ? name : "", name != NULL ? ": " : "",

@@ -190,6 +190,13 @@ static void on_hello(void *arg, int events) {
 static int prepare(sbx_session *session, sbx_err *err) {
   const sbx_config *config = session->config;
   int rc = SBX_OK;
+#ifndef __linux__
+  if (config->isolation.wanted) {
+    session->hello.frame.value = SBX_LAYER_USERNS;
+    session->hello.layers[SBX_LAYER_USERNS].step = SBX_STEP_SYSTEM;
+    return sbx__isolated_fail(&session->hello, err);
+  }
+#endif
   if (session->workspace == NULL)
     rc = config->workspace != NULL ? sbx__workspace_use(&session->workspace, config, err)
                                    : sbx__workspace_make(&session->workspace, config, err);

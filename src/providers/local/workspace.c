@@ -53,9 +53,10 @@ static int give_away(sbx__workspace *w, const sbx_config *config, bool ours, sbx
   if (ours || st.st_uid != 0 || (st.st_mode & 07) == 07)
     return SBX_OK;
   return sbx_err_set(
-      err, SBX_EINVAL,
-      "the workspace %s belongs to root, and isolated commands are not root: give it "
-      "to another user (chown), or leave `workspace` out",
+      err, SBX_EISOLATION,
+      "commands cannot be isolated in the workspace %s: it belongs to root, and they are not root. "
+      "Give it to another user (chown), or leave `workspace` out; for code that you trust there is "
+      "isolation: \"none\"",
       w->path);
 }
 

@@ -92,7 +92,7 @@ suite("Claude Agent SDK", async (toolkit, script, signal) => {
 });
 
 test("Claude Agent SDK: the options, and what is no request of tools", async (t) => {
-  const toolkit = new LocalSandboxToolkit({ trusted: true });
+  const toolkit = new LocalSandboxToolkit({ isolation: "none" });
   t.after(() => toolkit.close());
   const { allowedTools, tools } = claudeAgentTools(toolkit.getTools());
   assert.deepEqual(allowedTools, toolkit.getTools().map(({ name }) => PREFIX + name));

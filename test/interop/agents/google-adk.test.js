@@ -41,7 +41,7 @@ async function run(script, tools, abortSignal, heard = () => {}) {
 suite("Google ADK", (toolkit, script, signal) => run(script, googleAdkTools(toolkit.getTools(), FunctionTool), signal));
 
 test("Google ADK: what needs an approval does not run, and the host is asked", async (t) => {
-  const toolkit = new LocalSandboxToolkit({ trusted: true });
+  const toolkit = new LocalSandboxToolkit({ isolation: "none" });
   t.after(() => toolkit.close());
   let calls = 0;
   const own = defineTool({

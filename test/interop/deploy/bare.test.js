@@ -42,7 +42,7 @@ test("C160 with Node.js, glibc and python3 only, a local sandbox works", { skip,
   writeFileSync(
     path.join(root, "app/main.mjs"),
     `import { LocalSandbox } from "cloudsandbox";
-     const sandbox = new LocalSandbox({ trusted: true });
+     const sandbox = new LocalSandbox({ isolation: "none" });
      const results = [await sandbox.run("print(6 * 7)"), await sandbox.run("console.log(6 * 7)", { language: "node" }), await sandbox.exec({ argv: ["node", "-p", "42"] })];
      await sandbox.writeFile("f", "text");
      console.log(JSON.stringify([...results.map(({ output, exitCode }) => [output, exitCode]), await sandbox.readFile("f")]));

@@ -12,7 +12,7 @@ import { ROOT, copyPackage } from "../../support/node.js";
 import { tempDir } from "../../support/temp.js";
 
 const body = `
-  const sandbox = new LocalSandbox({ trusted: true });
+  const sandbox = new LocalSandbox({ isolation: "none" });
   const results = [sandbox.shell("echo $((6 * 7))"), sandbox.run("print(42)"), sandbox.run("console.log(42)", { language: "node" })];
   Promise.all(results).then(async (all) => {
     await sandbox.close();

@@ -27,7 +27,7 @@ for (const [version, ai] of Object.entries(VERSIONS)) {
   }
 
   test(`AI SDK ${version}: output comes while the command runs, as preliminary results`, async (t) => {
-    const toolkit = new LocalSandboxToolkit({ trusted: true });
+    const toolkit = new LocalSandboxToolkit({ isolation: "none" });
     t.after(() => toolkit.close());
     const script = new Script([[["shell", { command: "echo one; while [ ! -e go ]; do sleep 0.05; done; echo two" }]]]);
     const { fullStream } = ai.streamText({ model: scriptedModel(script), tools: aiSdkTools(toolkit.getTools()), prompt: "Go on.", stopWhen });

@@ -31,7 +31,7 @@ async function play(tools, inputs, signal) {
 }
 
 function open(t, options) {
-  const sandbox = new LocalSandbox({ trusted: true, ...options });
+  const sandbox = new LocalSandbox({ isolation: "none", ...options });
   t.after(() => sandbox.close());
   return sandbox;
 }

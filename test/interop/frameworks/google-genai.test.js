@@ -33,8 +33,8 @@ suite("@google/genai", (toolkit, script, signal) => withModel(answerOf(script), 
 }));
 
 test("@google/genai: two toolkits, each answers its own calls once", async (t) => {
-  const first = new LocalSandboxToolkit({ trusted: true });
-  const second = new SandboxToolkit(new LocalSandboxToolkit({ trusted: true }).getSandbox(), { name: "second" });
+  const first = new LocalSandboxToolkit({ isolation: "none" });
+  const second = new SandboxToolkit(new LocalSandboxToolkit({ isolation: "none" }).getSandbox(), { name: "second" });
   t.after(() => Promise.all([first.close(), second.close()]));
   const script = new Script([[["shell", { command: "echo one" }]]]);
   const text = await withModel(answerOf(script), (address) => generate(address, [first, second].map((it) => googleGenAITools(it.getTools()))));

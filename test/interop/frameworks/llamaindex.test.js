@@ -34,7 +34,7 @@ class Scripted extends BaseLLM {
   }
 }
 
-async function play(t, turns, options, toolkit = new LocalSandboxToolkit({ trusted: true })) {
+async function play(t, turns, options, toolkit = new LocalSandboxToolkit({ isolation: "none" })) {
   t.after(() => toolkit.close());
   const script = new Script(turns);
   const { data } = await agent({ llm: new Scripted(script), tools: llamaIndexTools(toolkit.getTools(), options) }).run("Go on.");
@@ -62,7 +62,7 @@ describe("LlamaIndex", () => {
   test("the signal of the options ends what runs", async (t) => {
     const { env, started, gone } = mark();
     const controller = new AbortController();
-    const toolkit = new LocalSandboxToolkit({ trusted: true, env });
+    const toolkit = new LocalSandboxToolkit({ isolation: "none", env });
     const running = play(t, [[["shell", { command: "sleep 600 & sleep 600", timeoutSeconds: 900 }]]], { signal: controller.signal }, toolkit);
     const ended = Promise.allSettled([running]);
     await started(2);

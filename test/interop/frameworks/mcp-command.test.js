@@ -19,7 +19,7 @@ async function connect(t, args = [], env = {}) {
   const dir = tempDir(t);
   const transport = new StdioClientTransport({
     command: process.execPath,
-    args: [BIN, "mcp", "--provider", "local", ...args],
+    args: [BIN, "mcp", "--provider", "unix-local", ...args],
     env: { PATH: process.env.PATH, TMPDIR: dir, ...env },
     cwd: import.meta.dirname,
     stderr: "pipe",

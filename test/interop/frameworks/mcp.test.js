@@ -44,7 +44,7 @@ suite("MCP", async (toolkit, script, signal) => {
 });
 
 test("MCP: errors are marked, hints are given, an unknown name is an error of the protocol", async (t) => {
-  const toolkit = new LocalSandboxToolkit({ trusted: true });
+  const toolkit = new LocalSandboxToolkit({ isolation: "none" });
   const client = await connect(toolkit);
   t.after(() => Promise.all([client.close(), toolkit.close()]));
   const { tools } = await client.listTools();

@@ -29,7 +29,7 @@ const milliseconds = ([seconds, nanoseconds]) => seconds * 1000 + nanoseconds / 
 
 test("a session: its spans, their times and attributes", async (t) => {
   traced(t);
-  const sandbox = new LocalSandbox({ trusted: true });
+  const sandbox = new LocalSandbox({ isolation: "none" });
   await sandbox.exec({ command: "printf abc; printf de >&2; exit 3" });
   await sandbox.writeFile("d/f", "12345");
   await sandbox.readFile("d/f/g").catch(() => {});
@@ -62,7 +62,7 @@ test("a session: its spans, their times and attributes", async (t) => {
 
 test("under the caller's span; a tool's call is the execution of a tool", async (t) => {
   traced(t);
-  const toolkit = new LocalSandboxToolkit({ trusted: true });
+  const toolkit = new LocalSandboxToolkit({ isolation: "none" });
   const [run, shell, write] = toolkit.getTools();
   await tracer.startActiveSpan("invoke_agent me", async (span) => {
     await shell.execute({ command: "true" }, { toolCallId: "call_1" });
@@ -90,7 +90,7 @@ test("under the caller's span; a tool's call is the execution of a tool", async 
 
 test("a timeout, an abort, a refusal, a start that fails", async (t) => {
   traced(t);
-  const sandbox = new LocalSandbox({ trusted: true, budget: { commands: 2 } });
+  const sandbox = new LocalSandbox({ isolation: "none", budget: { commands: 2 } });
   await sandbox.exec({ command: "sleep 60", timeoutSeconds: 0.2 });
   const controller = new AbortController();
   setTimeout(() => controller.abort(), 100);
@@ -104,7 +104,7 @@ test("a timeout, an abort, a refusal, a start that fails", async (t) => {
   assert.equal(named("sandbox refused")[0].attributes["error.type"], "ERR_SANDBOX_QUOTA");
 
   exporter.reset();
-  const nowhere = new LocalSandbox({ trusted: true, tempDir: "/nowhere" });
+  const nowhere = new LocalSandbox({ isolation: "none", tempDir: "/nowhere" });
   await assert.rejects(nowhere.shell("true"));
   for (const name of ["sandbox start", "sandbox exec"]) {
     assert.equal(named(name)[0].status.code, SpanStatusCode.ERROR);

@@ -41,7 +41,7 @@ test("a session is readable, wide and narrow", async (t) => {
   const dir = tempDir(t);
   const [file, page] = [path.join(dir, "session.jsonl"), path.join(dir, "session.html")];
   const recording = recordTo(file, { commandBytes: 500, outputBytes: 2000 });
-  const sandboxes = [new LocalSandbox({ trusted: true, budget: { commands: 4 } }), new LocalSandbox({ trusted: true })];
+  const sandboxes = [new LocalSandbox({ isolation: "none", budget: { commands: 4 } }), new LocalSandbox({ isolation: "none" })];
   await Promise.all(
     sandboxes.map(async (sandbox, index) => {
       await sandbox.shell("seq 100");

@@ -17,7 +17,7 @@ import { writeReport } from "cloudsandbox/report";
 import { workspaceIdForRun } from "cloudsandbox/workspace";
 import * as toolkits from "cloudsandbox/toolkits";
 
-const sandbox: toolkits.LocalSandbox = new LocalSandbox({ trusted: true });
+const sandbox: toolkits.LocalSandbox = new LocalSandbox({ isolation: "none" });
 const tools = new SandboxToolkit(sandbox, { name: "local" }).getTools();
 export const all = [aiSdkTools(tools), anthropicTools(tools), langChainTools(tools, (run) => run), mcpTools(tools), openAIAgentsTools(tools)];
 export const clients = [googleGenAITools(tools), llamaIndexTools(tools), openAITools(tools)];

@@ -6,7 +6,7 @@ import { SandboxToolkit as SameToolkit } from "cloudsandbox/toolkits";
 
 /** An AbortSignal of the user's own making will do. */
 export async function use(signal: CallSignal, remote: CloudSandbox) {
-  await using sandbox = new LocalSandbox({ trusted: true });
+  await using sandbox = new LocalSandbox({ isolation: "none" });
   const { output, exitCode } = await sandbox.run("1", { signal });
   await using agent = new SandboxAgent({ backend: "remote", remote });
   const toolkit: SandboxToolkit<LocalSandbox> = new SameToolkit(sandbox);

@@ -5,7 +5,7 @@ import { langChainTools } from "cloudsandbox/langchain";
 import toolkits = require("cloudsandbox/toolkits");
 
 export async function use(): Promise<SandboxRunResult> {
-  const sandbox: toolkits.LocalSandbox = new LocalSandbox({ trusted: true });
+  const sandbox: toolkits.LocalSandbox = new LocalSandbox({ isolation: "none" });
   const toolkit = new toolkits.SandboxToolkit(sandbox, { name: "local" });
   const tools = langChainTools(toolkit.getTools(), (run) => run);
   const agent = new SandboxAgent({ backend: "remote", remote: sandbox });
