@@ -25,6 +25,7 @@
       "include_dirs": ["src", "<(INTERMEDIATE_DIR)"],
       "cflags": ["<@(cjson_cflags)"],
       "conditions": [
+        ["OS=='linux'", { "defines": ["SBX_WEAK_UV"] }],
         ["test_providers==1", {
           "sources": ["test/providers/line/provider.c"],
           "defines": ["SBX_TEST_PROVIDERS"]

@@ -129,9 +129,9 @@ function ownOptions({ workspace, tempDir, env = {}, inheritEnv = [], killGraceSe
 }
 
 /**
- * What runs JavaScript code: the user's program, else the one that runs this. In an app that has Node inside
- * it the latter is the app, which must not be started once more: Electron's is Node when it is told so; of
- * another one nothing is known, and the `node` of the command's PATH is used.
+ * What runs JavaScript code: the user's program, else the one that runs this. Bun and Deno are not Node.js, and in an
+ * app that has Node inside it the latter is the app, which must not be started once more: Electron's is Node when it is told so; of
+ * another one nothing is known. The `node` of the command's PATH is used there.
  *
  * @param {string | undefined} nodePath
  */
@@ -140,8 +140,9 @@ function nodeProgram(nodePath) {
   if (nodePath !== undefined) return { nodePath: checkAbsolute(nodePath, "nodePath"), nodeArgs };
   const { execPath, versions } = process;
   if (versions.electron) return { nodePath: "/usr/bin/env", nodeArgs: ["ELECTRON_RUN_AS_NODE=1", execPath, ...nodeArgs] };
-  const isApp = "nw" in versions || "pkg" in process || process.getBuiltinModule("node:sea")?.isSea();
-  return { nodePath: isApp ? "node" : execPath, nodeArgs };
+  const { bun, deno } = versions;
+  const isOther = bun || deno || "nw" in versions || "pkg" in process || process.getBuiltinModule("node:sea")?.isSea();
+  return { nodePath: isOther ? "node" : execPath, nodeArgs };
 }
 
 /** What a sandbox has of its own, and a shell sets by itself. */

@@ -85,6 +85,7 @@ const { fileURLToPath } = process.getBuiltinModule("node:url");
  * @property {(provider: string, optionsJson: string) => Promise<string[]>} sweep deletes what other processes have left
  * @property {string} version
  * @property {() => void} abandon ends every sandbox of this thread at once
+ * @property {() => void} useDriver before the first sandbox: the core brings its own event loop
  */
 
 /** @type {NativeModule | undefined} */
@@ -189,7 +190,6 @@ function executable(file) {
 
 /** @returns {NativeModule} */
 function load() {
-  checkRuntime();
   /** @type {NodeJS.ErrnoException | undefined} */
   let failure;
   for (const place of [PREBUILT[target()], built]) {
@@ -198,6 +198,8 @@ function load() {
     try {
       const module = loadFrom(/** @type {string} */ (binary));
       guard = helper;
+      // These have no libuv that watches descriptors; Bun's ends the process when it is asked to.
+      if (process.versions.bun || process.versions.deno) module.useDriver();
       // Node does not run an addon's cleanup hooks in the main thread at process.exit().
       process.once("exit", module.abandon);
       return module;
@@ -256,17 +258,6 @@ function programInterpreter() {
     // Not readable, or not as it should be.
   }
   return "";
-}
-
-/** Bun aborts the whole process when libuv is used, Deno hangs: say so instead. */
-function checkRuntime() {
-  const { bun, deno } = process.versions;
-  if (!bun && !deno) return;
-  throw new SandboxError(
-    `cloudsandbox needs Node.js: its core runs on Node's event loop, which ${bun ? "Bun" : "Deno"} does not have. ` +
-      "Run this program with `node`.",
-    { code: "ERR_SANDBOX_UNSUPPORTED" },
-  );
 }
 
 /** @param {NodeJS.ErrnoException} cause */

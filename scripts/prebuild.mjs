@@ -188,7 +188,7 @@ async function compile(target, { zig, others }, objects, folder) {
   const env = { ...process.env, ZIG_GLOBAL_CACHE_DIR: path.join(work, "cache"), ZIG_LOCAL_CACHE_DIR: path.join(objects, "cache"), SOURCE_DATE_EPOCH: "0" };
   const common = ["-target", TARGETS[target], ...EVERYWHERE];
   const includes = ["-Isrc", `-I${objects}`, `-isystem${others}`, `-isystem${others}/node`];
-  const c = [...common, "-std=c17", ...includes];
+  const c = [...common, "-std=c17", ...includes, ...(linux ? ["-DSBX_WEAK_UV"] : [])];
   const cc = [
     ...common, "-std=c++17", "-D_LIBCPP_DISABLE_EXTERN_TEMPLATE", "-D_LIBCPP_VERBOSE_ABORT(...)=__builtin_abort()", "-fno-exceptions", "-fno-rtti", ...includes, `-isystem${napiHeaders()}`, `-DSBX_VERSION="${version}"`, "-DNODE_GYP_MODULE_NAME=cloudsandbox",
     "-DNAPI_VERSION=8", "-DNODE_ADDON_API_DISABLE_CPP_EXCEPTIONS", "-DNODE_ADDON_API_DISABLE_DEPRECATED", "-DNODE_API_SWALLOW_UNTHROWABLE_EXCEPTIONS", "-DBUILDING_NODE_EXTENSION",

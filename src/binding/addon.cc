@@ -12,12 +12,17 @@ void Abandon(const Napi::CallbackInfo &info) {
   info.Env().GetInstanceData<sbx::AddonData>()->Abandon();
 }
 
+void UseDriver(const Napi::CallbackInfo &info) {
+  info.Env().GetInstanceData<sbx::AddonData>()->UseDriver();
+}
+
 Napi::Object Init(Napi::Env env, Napi::Object exports) {
   env.SetInstanceData(new sbx::AddonData());
   exports.Set("Sandbox", sbx::Sandbox::Define(env));
   exports.Set("sweep", Napi::Function::New<sbx::BeginSweep>(env, "sweep"));
   exports.Set("version", SBX_VERSION);
   exports.Set("abandon", Napi::Function::New<Abandon>(env, "abandon"));
+  exports.Set("useDriver", Napi::Function::New<UseDriver>(env, "useDriver"));
   return exports;
 }
 

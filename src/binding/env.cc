@@ -30,26 +30,77 @@ sbx_loop *AddonData::Loop(Napi::Env env, sbx_err *err) {
   if (loop_ != nullptr)
     return loop_;
 
-  uv_loop_t *uv = nullptr;
-  if (napi_get_uv_event_loop(env, &uv) != napi_ok) {
-    sbx_err_set(err, SBX_EUNSUPPORTED, "this JavaScript runtime has no libuv loop; use Node.js");
-    return nullptr;
-  }
   env_ = env;
+  if ((uses_driver_ ? LoopOnDriver(err) : LoopOnLibuv(err)) != SBX_OK)
+    return nullptr;
+  return loop_;
+}
+
+int AddonData::LoopOnLibuv(sbx_err *err) {
+  uv_loop_t *uv = nullptr;
+  if (napi_get_uv_event_loop(env_, &uv) != napi_ok)
+    return sbx_err_set(err, SBX_EUNSUPPORTED, "this JavaScript runtime has no libuv loop");
   if (context_ == nullptr &&
-      napi_async_init(env, nullptr, Napi::String::New(env, "cloudsandbox"), &context_) != napi_ok) {
-    sbx_err_set(err, SBX_ENOMEM, nullptr);
-    return nullptr;
-  }
-  if (sbx_loop_new(&loop_, uv, err) != SBX_OK)
-    return nullptr;
+      napi_async_init(env_, nullptr, Napi::String::New(env_, "cloudsandbox"), &context_) != napi_ok)
+    return sbx_err_set(err, SBX_ENOMEM, nullptr);
+  int code = sbx_loop_new(&loop_, uv, err);
+  if (code != SBX_OK)
+    return code;
   sbx_loop_set_scope(loop_, RunInScope, this);
-  if (napi_add_async_cleanup_hook(env, OnCleanup, this, &hook_) != napi_ok) {
+  if (napi_add_async_cleanup_hook(env_, OnCleanup, this, &hook_) != napi_ok) {
     sbx_loop_close(loop_, nullptr, nullptr);
     loop_ = nullptr;
-    sbx_err_set(err, SBX_ENOMEM, nullptr);
+    return sbx_err_set(err, SBX_ENOMEM, nullptr);
   }
-  return loop_;
+  return SBX_OK;
+}
+
+/* The hook comes last here, so it runs before the environment ends the function. */
+int AddonData::LoopOnDriver(sbx_err *err) {
+  if (napi_create_threadsafe_function(env_, nullptr, nullptr,
+                                      Napi::String::New(env_, "cloudsandbox"), 0, 1, nullptr,
+                                      nullptr, this, Turn, &turns_) != napi_ok)
+    return sbx_err_set(err, SBX_ENOMEM, nullptr);
+  napi_unref_threadsafe_function(env_, turns_);
+  const sbx_driver_host host = {TurnWanted, Keep, this};
+  int code = sbx_driver_new(&driver_, &loop_, &host, err);
+  if (code == SBX_OK && napi_add_env_cleanup_hook(env_, EndDriver, this) != napi_ok) {
+    sbx_driver_free(driver_);
+    driver_ = nullptr;
+    loop_ = nullptr;
+    code = sbx_err_set(err, SBX_ENOMEM, nullptr);
+  }
+  if (code != SBX_OK)
+    napi_release_threadsafe_function(turns_, napi_tsfn_abort);
+  return code;
+}
+
+void AddonData::TurnWanted(void *arg) {
+  napi_call_threadsafe_function(static_cast<AddonData *>(arg)->turns_, nullptr,
+                                napi_tsfn_nonblocking);
+}
+
+void AddonData::Keep(void *arg, bool alive) {
+  auto *self = static_cast<AddonData *>(arg);
+  if (alive)
+    napi_ref_threadsafe_function(self->env_, self->turns_);
+  else
+    napi_unref_threadsafe_function(self->env_, self->turns_);
+}
+
+void AddonData::Turn(napi_env env, napi_value, void *context, void *) {
+  auto *self = static_cast<AddonData *>(context);
+  if (env != nullptr && !self->dying_)
+    sbx_driver_turn(self->driver_);
+}
+
+void AddonData::EndDriver(void *arg) {
+  auto *self = static_cast<AddonData *>(arg);
+  self->Close();
+  sbx_driver_free(self->driver_);
+  self->driver_ = nullptr;
+  self->loop_ = nullptr;
+  napi_release_threadsafe_function(self->turns_, napi_tsfn_abort);
 }
 
 void AddonData::RunInScope(void *arg, void (*body)(void *), void *body_arg) {
@@ -93,7 +144,9 @@ void AddonData::Close() {
   dying_ = true;
   while (sandboxes_ != nullptr)
     sandboxes_->Release();
-  if (loop_ != nullptr)
+  if (driver_ != nullptr)
+    sbx_loop_close(loop_, nullptr, nullptr);
+  else if (loop_ != nullptr)
     sbx_loop_close(loop_, OnLoopClosed, this);
 }
 
@@ -101,6 +154,8 @@ void AddonData::Abandon() {
   Close();
   if (loop_ != nullptr)
     sbx_loop_run_ready(loop_);
+  if (driver_ != nullptr)
+    sbx_driver_quiet(driver_);
 }
 
 void AddonData::OnCleanup(napi_async_cleanup_hook_handle, void *arg) {

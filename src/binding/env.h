@@ -4,6 +4,10 @@
 
 #include "sbx.h"
 
+extern "C" {
+#include "core/driver.h"
+}
+
 #include <napi.h>
 
 namespace sbx {
@@ -17,8 +21,13 @@ public:
   AddonData &operator=(const AddonData &) = delete;
   ~AddonData();
 
-  /* The core's loop on this environment's uv loop, made at the first call. NULL with `err` filled
-   * when that fails or the environment is ending. */
+  /* For a runtime that has no libuv loop, before the first Loop(): the core brings its own. */
+  void UseDriver() {
+    uses_driver_ = true;
+  }
+
+  /* The core's loop of this environment, made at the first call. NULL with `err` filled when that
+   * fails or the environment is ending. */
   sbx_loop *Loop(Napi::Env env, sbx_err *err);
 
   /* The loop that Loop() has made. */
@@ -43,12 +52,21 @@ private:
   void Close();
   static void OnCleanup(napi_async_cleanup_hook_handle handle, void *arg);
   static void OnLoopClosed(void *arg);
+  int LoopOnLibuv(sbx_err *err);
+  int LoopOnDriver(sbx_err *err);
+  static void TurnWanted(void *arg);
+  static void Keep(void *arg, bool alive);
+  static void Turn(napi_env env, napi_value callback, void *context, void *data);
+  static void EndDriver(void *arg);
   static void RunInScope(void *arg, void (*body)(void *), void *body_arg);
 
   napi_env env_ = nullptr;
   napi_async_context context_ = nullptr;
   napi_async_cleanup_hook_handle hook_ = nullptr;
   sbx_loop *loop_ = nullptr;
+  bool uses_driver_ = false;
+  sbx_driver *driver_ = nullptr;
+  napi_threadsafe_function turns_ = nullptr;
   Sandbox *sandboxes_ = nullptr;
   bool dying_ = false;
 };

@@ -1,18 +1,14 @@
-/* loop.c - the core's state on one uv_loop_t.
+/* loop.c - the core's state on the event loop of a host (host.h).
  *
- * Handles: one uv_timer_t for all sbx_timers (a pairing heap), two uv_check_t, one uv_idle_t, one
- * uv_poll_t per watch, and one uv_async_t. All are unreferenced but the async, which is
- * referenced exactly while something is held, queued or closing; it also wakes the loop when a task
- * is queued from outside.
- *
- * Invariant: tasks run only from leave(), that is, at the end of a libuv callback of ours, or when
- * the host's process ends (sbx_loop_run_ready). Memory that embeds a uv handle is freed only in
- * that handle's close callback. */
+ * Invariant: tasks run only from leave(), that is, at the end of a callback of the host's, or when
+ * the host's process ends (sbx_loop_run_ready). */
 #include "core/loop.h"
 
 #include "core/alloc.h"
 #include "core/err.h"
+#include "core/host.h"
 #include "core/op.h"
+#include "core/os.h"
 
 #include <assert.h>
 
@@ -26,37 +22,11 @@ enum { LATE_MS = 2, LATE_MOST_MS = 100 };
 /* Our share of one turn, without the ready list. */
 #define SHARE_NS (UINT64_C(6) * 1000 * 1000)
 
-struct sbx_watch {
-  uv_poll_t poll;
-  sbx_loop *loop;
-  sbx_watch *next, *prev;
-  sbx_watch_fn fn;
-  void *arg;
-};
-
-typedef struct pool_work {
-  uv_work_t req;
-  sbx_loop *loop;
-  void (*run)(void *arg);
-  void (*done)(void *arg);
-  void *arg;
-} pool_work;
-
-typedef struct lookup {
-  uv_getaddrinfo_t req;
-  sbx_loop *loop;
-  sbx_lookup_fn done;
-  void *arg;
-} lookup;
-
 struct sbx_loop {
-  uv_loop_t *uv;
-  uv_async_t wake;
-  uv_timer_t timer;
-  uv_check_t check;    /* active while overdue timers wait for a look at the descriptors */
-  uv_check_t turn_end; /* active in turns in which something of ours ran */
-  uv_idle_t hurry;     /* active while each turn is wanted: its poll does not wait then */
-  size_t open_handles; /* whose close callback has not come yet */
+  sbx__host *host;
+  bool kept;    /* what the host was told */
+  bool looking; /* overdue timers wait for a look at the descriptors */
+  bool in_turn; /* something of ours ran in this turn */
 
   uint64_t turns;      /* counts those */
   uint64_t brought;    /* the last in which a descriptor brought something */
@@ -90,16 +60,15 @@ struct sbx_loop {
 };
 
 uint64_t sbx_now_ms(void) {
-  return uv_hrtime() / 1000000;
+  return sbx_os_now_ns() / 1000000;
 }
 
 static void update_ref(sbx_loop *loop) {
-  if (loop->ended)
+  bool keep = loop->holds > 0 || loop->works > 0 || loop->ready != NULL || loop->closing;
+  if (loop->ended || keep == loop->kept)
     return;
-  if (loop->holds > 0 || loop->ready != NULL || loop->closing)
-    uv_ref((uv_handle_t *)&loop->wake);
-  else
-    uv_unref((uv_handle_t *)&loop->wake);
+  loop->kept = keep;
+  loop->host->ops->keep(loop->host, keep);
 }
 
 /* ---- deferred tasks ---- */
@@ -122,7 +91,7 @@ void sbx_loop_defer(sbx_loop *loop, sbx_task *task) {
   loop->ready_tail = &task->next;
   update_ref(loop);
   if (loop->depth == 0)
-    uv_async_send(&loop->wake);
+    loop->host->ops->wake(loop->host);
 }
 
 void sbx_task_cancel(sbx_task *task) {
@@ -149,21 +118,7 @@ static void drain(void *arg) {
 
 /* ---- callbacks of ours: enter() first, leave() last ---- */
 
-static void on_handle_closed(sbx_loop *loop) {
-  if (--loop->open_handles > 0)
-    return;
-  void (*closed)(void *arg) = loop->closed;
-  void *arg = loop->closed_arg;
-  sbx_free(loop);
-  if (closed != NULL)
-    closed(arg);
-}
-
-static void on_own_handle_closed(uv_handle_t *handle) {
-  on_handle_closed(handle->data);
-}
-
-/* Nothing is in flight any more: closes what the loop itself owns. */
+/* Nothing is in flight any more: ends what the loop itself owns. */
 static void end(sbx_loop *loop) {
   if (loop->transfer_end != NULL)
     loop->transfer_end(loop->transfer);
@@ -175,47 +130,40 @@ static void end(sbx_loop *loop) {
   loop->ended = true;
   while (loop->watches != NULL)
     sbx_watch_stop(loop->watches);
-  uv_close((uv_handle_t *)&loop->timer, on_own_handle_closed);
-  uv_close((uv_handle_t *)&loop->check, on_own_handle_closed);
-  uv_close((uv_handle_t *)&loop->turn_end, on_own_handle_closed);
-  uv_close((uv_handle_t *)&loop->hurry, on_own_handle_closed);
-  uv_close((uv_handle_t *)&loop->wake, on_own_handle_closed);
+  loop->host->ops->close(loop->host);
 }
-
-static void on_turn_end(uv_check_t *handle);
 
 static void enter(sbx_loop *loop) {
   if (loop->depth++ == 0)
-    loop->entered_ns = uv_hrtime();
-  if (!uv_is_active((uv_handle_t *)&loop->turn_end))
-    uv_check_start(&loop->turn_end, on_turn_end);
+    loop->entered_ns = sbx_os_now_ns();
+  if (!loop->in_turn)
+    loop->host->ops->turn(loop->host);
+  loop->in_turn = true;
 }
 
 static void leave(sbx_loop *loop) {
   if (loop->ready != NULL) {
     /* What the host does with results is no work of ours. */
-    uint64_t began_ns = uv_hrtime();
+    uint64_t began_ns = sbx_os_now_ns();
     if (loop->scope != NULL)
       loop->scope(loop->scope_arg, drain, loop);
     else
       drain(loop);
-    loop->entered_ns += uv_hrtime() - began_ns;
+    loop->entered_ns += sbx_os_now_ns() - began_ns;
   }
   if (loop->ready != NULL)
-    uv_async_send(&loop->wake);
+    loop->host->ops->wake(loop->host);
   if (--loop->depth > 0)
     return;
-  loop->spent_ns += uv_hrtime() - loop->entered_ns;
+  loop->spent_ns += sbx_os_now_ns() - loop->entered_ns;
   if (loop->ready == NULL && loop->closing && !loop->ended && loop->ops == NULL && loop->works == 0)
     end(loop);
 }
 
 /* ---- turns ---- */
 
-/* A turn ends after the poll: timers that come before the next one belong to the next one. */
-static void on_turn_end(uv_check_t *handle) {
-  sbx_loop *loop = handle->data;
-  uv_check_stop(handle);
+void sbx__loop_turn_ended(sbx_loop *loop) {
+  loop->in_turn = false;
   loop->turns++;
   loop->spent_ns = 0;
   if (loop->each_turn == NULL)
@@ -225,29 +173,18 @@ static void on_turn_end(uv_check_t *handle) {
   leave(loop);
 }
 
-/* So that the turn has an end, whatever else happens in it. */
-static void on_hurry(uv_idle_t *handle) {
-  sbx_loop *loop = handle->data;
-  enter(loop);
-  leave(loop);
-}
-
 void sbx_loop_each_turn(sbx_loop *loop, void (*run)(void *arg), void *arg) {
   loop->each_turn = run;
   loop->each_turn_arg = arg;
-  if (run != NULL)
-    uv_idle_start(&loop->hurry, on_hurry);
-  else
-    uv_idle_stop(&loop->hurry);
+  loop->host->ops->hurry(loop->host, run != NULL);
 }
 
 bool sbx_loop_is_spent(const sbx_loop *loop) {
-  uint64_t now = loop->depth > 0 ? uv_hrtime() - loop->entered_ns : 0;
+  uint64_t now = loop->depth > 0 ? sbx_os_now_ns() - loop->entered_ns : 0;
   return loop->spent_ns + now > SHARE_NS;
 }
 
-static void on_wake(uv_async_t *handle) {
-  sbx_loop *loop = handle->data;
+void sbx__loop_woken(sbx_loop *loop) {
   enter(loop);
   leave(loop);
 }
@@ -321,20 +258,18 @@ static void heap_remove(sbx_loop *loop, sbx_timer *timer) {
   loop->timer_count--;
 }
 
-static void on_timer(uv_timer_t *handle);
-
-/* Sets the uv timer to the heap's first. libuv counts from its cached time, so it may come early;
- * on_timer() then comes here again. While on_check() is awaited the timer only keeps the poll
- * before it short; with no delay at all libuv might call it for ever without a poll. */
+/* Sets the host's timer to the heap's first. It may come early; sbx__loop_timer() then comes here
+ * again. While a look is awaited the timer only keeps it short; with no delay at all libuv might
+ * call it for ever without a look. */
 static void update_timer(sbx_loop *loop) {
-  if (loop->timers == NULL) {
-    uv_timer_stop(&loop->timer);
-    return;
+  uint64_t delay = SBX_NO_TIMEOUT;
+  if (loop->timers != NULL) {
+    uint64_t now = sbx_now_ms();
+    uint64_t due = loop->timers->due_ms;
+    uint64_t least = loop->looking ? 1 : 0;
+    delay = due > now + least ? due - now : least;
   }
-  uint64_t now = sbx_now_ms();
-  uint64_t due = loop->timers->due_ms;
-  uint64_t least = uv_is_active((uv_handle_t *)&loop->check) ? 1 : 0;
-  uv_timer_start(&loop->timer, on_timer, due > now + least ? due - now : least, 0);
+  loop->host->ops->timer(loop->host, delay);
 }
 
 static void fire_timers(sbx_loop *loop) {
@@ -351,24 +286,24 @@ static void fire_timers(sbx_loop *loop) {
   update_timer(loop);
 }
 
-/* Comes right after the poll. */
-static void on_check(uv_check_t *handle) {
-  sbx_loop *loop = handle->data;
+void sbx__loop_looked(sbx_loop *loop) {
   enter(loop);
-  uv_check_stop(handle);
+  loop->looking = false;
   fire_timers(loop);
   leave(loop);
 }
 
-/* When the loop was busy until after a deadline, what came in time is still unread, and libuv runs
- * timers before it polls: then descriptors get their turn first. */
-static void on_timer(uv_timer_t *handle) {
-  sbx_loop *loop = handle->data;
+/* When the loop was busy until after a deadline, what came in time is still unread, and a host may
+ * look at its timers first: then descriptors get their turn before them. */
+void sbx__loop_timer(sbx_loop *loop, bool looked) {
   enter(loop);
   uint64_t now = sbx_now_ms();
-  if (loop->timers != NULL && now > loop->timers->due_ms && now - loop->timers->due_ms >= LATE_MS)
-    uv_check_start(&loop->check, on_check);
-  if (uv_is_active((uv_handle_t *)&loop->check))
+  if (!looked && !loop->looking && loop->timers != NULL && now > loop->timers->due_ms &&
+      now - loop->timers->due_ms >= LATE_MS) {
+    loop->looking = true;
+    loop->host->ops->look(loop->host);
+  }
+  if (loop->looking)
     update_timer(loop);
   else
     fire_timers(loop);
@@ -419,41 +354,20 @@ void sbx_timer_stop(sbx_timer *timer) {
 
 /* ---- descriptor watches ---- */
 
-static void on_watch_closed(uv_handle_t *handle) {
-  sbx_watch *watch = handle->data;
-  sbx_loop *loop = watch->loop;
-  sbx_free(watch);
-  on_handle_closed(loop);
-}
-
-static void on_poll(uv_poll_t *handle, int status, int events) {
-  sbx_watch *watch = handle->data;
+void sbx__loop_ready(sbx_watch *watch, int events) {
   sbx_loop *loop = watch->loop;
   enter(loop);
-  int seen = 0;
   loop->brought = loop->turns + 1;
-  if (status < 0)
-    seen = SBX_FAILED;
-  else
-    seen =
-        ((events & UV_READABLE) ? SBX_READABLE : 0) | ((events & UV_WRITABLE) ? SBX_WRITABLE : 0);
-  watch->fn(watch->arg, seen);
+  watch->fn(watch->arg, events);
   leave(loop);
 }
 
 int sbx_watch_start(sbx_watch **out, sbx_loop *loop, int fd, int events, sbx_watch_fn fn, void *arg,
                     sbx_err *err) {
-  sbx_watch *watch = sbx_calloc(1, sizeof *watch);
-  if (watch == NULL)
-    return sbx_err_set(err, SBX_ENOMEM, NULL);
-  int rc = uv_poll_init(loop->uv, &watch->poll, fd);
-  if (rc != 0) {
-    sbx_free(watch);
-    return sbx_err_set(err, rc == UV_ENOMEM ? SBX_ENOMEM : SBX_EINVAL,
-                       "cannot watch a descriptor: %s", uv_strerror(rc));
-  }
-  uv_unref((uv_handle_t *)&watch->poll);
-  watch->poll.data = watch;
+  sbx_watch *watch = NULL;
+  int code = loop->host->ops->watch_start(loop->host, fd, &watch, err);
+  if (code != SBX_OK)
+    return code;
   watch->loop = loop;
   watch->fn = fn;
   watch->arg = arg;
@@ -461,19 +375,13 @@ int sbx_watch_start(sbx_watch **out, sbx_loop *loop, int fd, int events, sbx_wat
   if (watch->next != NULL)
     watch->next->prev = watch;
   loop->watches = watch;
-  loop->open_handles++;
   sbx_watch_set(watch, events);
   *out = watch;
   return SBX_OK;
 }
 
 void sbx_watch_set(sbx_watch *watch, int events) {
-  int mask =
-      ((events & SBX_READABLE) ? UV_READABLE : 0) | ((events & SBX_WRITABLE) ? UV_WRITABLE : 0);
-  if (mask == 0)
-    uv_poll_stop(&watch->poll);
-  else
-    uv_poll_start(&watch->poll, mask, on_poll);
+  watch->loop->host->ops->watch_set(watch, events);
 }
 
 void sbx_watch_stop(sbx_watch *watch) {
@@ -485,107 +393,72 @@ void sbx_watch_stop(sbx_watch *watch) {
     watch->loop->watches = watch->next;
   if (watch->next != NULL)
     watch->next->prev = watch->prev;
-  uv_close((uv_handle_t *)&watch->poll, on_watch_closed);
+  watch->loop->host->ops->watch_stop(watch);
 }
 
-/* ---- work on libuv's thread pool ---- */
+/* ---- work on a thread pool, and names ---- */
 
-static void on_work(uv_work_t *req) {
-  pool_work *work = req->data;
-  work->run(work->arg);
-}
-
-static void on_work_done(uv_work_t *req, int status) {
-  pool_work *work = req->data;
-  sbx_loop *loop = work->loop;
-  (void)status; /* nothing here cancels a request */
+void sbx__loop_worked(const sbx__job *job) {
+  sbx_loop *loop = job->loop;
   enter(loop);
   loop->works--;
-  work->done(work->arg);
-  sbx_free(work);
+  update_ref(loop);
+  job->done(job->arg);
   leave(loop);
 }
 
 int sbx_work_start(sbx_loop *loop, void (*run)(void *arg), void (*done)(void *arg), void *arg,
                    sbx_err *err) {
-  pool_work *work = sbx_calloc(1, sizeof *work);
-  if (work == NULL)
-    return sbx_err_set(err, SBX_ENOMEM, NULL);
-  work->req.data = work;
-  work->loop = loop;
-  work->run = run;
-  work->done = done;
-  work->arg = arg;
-  int rc = uv_queue_work(loop->uv, &work->req, on_work, on_work_done);
-  if (rc != 0) {
-    sbx_free(work);
-    return sbx_err_set(err, SBX_ENOMEM, "cannot queue work: %s", uv_strerror(rc));
-  }
-  loop->works++;
-  return SBX_OK;
+  sbx__job job = {.loop = loop, .run = run, .done = done, .arg = arg};
+  int code = loop->host->ops->work(loop->host, &job, err);
+  if (code == SBX_OK)
+    loop->works++;
+  update_ref(loop);
+  return code;
 }
 
-/* ---- names ---- */
-
-static void on_lookup(uv_getaddrinfo_t *req, int status, struct addrinfo *found) {
-  lookup *l = req->data;
-  sbx_loop *loop = l->loop;
+void sbx__loop_found(const sbx__search *search, const struct addrinfo *found, const char *why) {
+  sbx_loop *loop = search->loop;
   enter(loop);
   loop->works--;
-  l->done(l->arg, status == 0 ? found : NULL, status == 0 ? NULL : uv_strerror(status));
-  uv_freeaddrinfo(found);
-  sbx_free(l);
+  update_ref(loop);
+  search->done(search->arg, found, why);
   leave(loop);
 }
 
 int sbx_lookup_start(sbx_loop *loop, const char *host, sbx_lookup_fn done, void *arg,
                      sbx_err *err) {
-  static const struct addrinfo hints = {.ai_socktype = SOCK_STREAM};
-  lookup *l = sbx_calloc(1, sizeof *l);
-  if (l == NULL)
-    return sbx_err_set(err, SBX_ENOMEM, NULL);
-  *l = (lookup){.req.data = l, .loop = loop, .done = done, .arg = arg};
-  int rc = uv_getaddrinfo(loop->uv, &l->req, on_lookup, host, NULL, &hints);
-  if (rc != 0) {
-    sbx_free(l);
-    return sbx_err_set(err, rc == UV_ENOMEM ? SBX_ENOMEM : SBX_EINVAL, "cannot look for a host: %s",
-                       uv_strerror(rc));
-  }
-  loop->works++;
-  return SBX_OK;
+  sbx__search search = {.loop = loop, .done = done, .arg = arg};
+  int code = loop->host->ops->lookup(loop->host, host, &search, err);
+  if (code == SBX_OK)
+    loop->works++;
+  update_ref(loop);
+  return code;
 }
 
 /* ---- the loop itself ---- */
 
-int sbx_loop_new(sbx_loop **out, uv_loop_t *uv, sbx_err *err) {
+int sbx__loop_new(sbx_loop **out, sbx__host *host, sbx_err *err) {
   sbx_loop *loop = sbx_calloc(1, sizeof *loop);
   if (loop == NULL)
     return sbx_err_set(err, SBX_ENOMEM, NULL);
-  loop->uv = uv;
   loop->ready_tail = &loop->ready;
-  /* The async first: it is the only one that can fail. */
-  int rc = uv_async_init(uv, &loop->wake, on_wake);
-  if (rc != 0) {
-    sbx_free(loop);
-    return sbx_err_set(err, SBX_EINVAL, "cannot use the event loop: %s", uv_strerror(rc));
-  }
-  uv_timer_init(uv, &loop->timer);
-  uv_check_init(uv, &loop->check);
-  uv_check_init(uv, &loop->turn_end);
-  uv_idle_init(uv, &loop->hurry);
-  loop->wake.data = loop;
-  loop->timer.data = loop;
-  loop->check.data = loop;
-  loop->turn_end.data = loop;
-  loop->hurry.data = loop;
-  loop->open_handles = 5;
-  uv_unref((uv_handle_t *)&loop->wake);
-  uv_unref((uv_handle_t *)&loop->timer);
-  uv_unref((uv_handle_t *)&loop->check);
-  uv_unref((uv_handle_t *)&loop->turn_end);
-  uv_unref((uv_handle_t *)&loop->hurry);
+  loop->host = host;
+  host->loop = loop;
   *out = loop;
   return SBX_OK;
+}
+
+sbx__host *sbx__loop_host(const sbx_loop *loop) {
+  return loop->host;
+}
+
+void sbx__loop_closed(sbx_loop *loop) {
+  void (*closed)(void *arg) = loop->closed;
+  void *arg = loop->closed_arg;
+  sbx_free(loop);
+  if (closed != NULL)
+    closed(arg);
 }
 
 void sbx_loop_close(sbx_loop *loop, void (*closed)(void *arg), void *arg) {
@@ -596,7 +469,7 @@ void sbx_loop_close(sbx_loop *loop, void (*closed)(void *arg), void *arg) {
   update_ref(loop);
   sbx__op_abort_all(loop);
   if (loop->depth == 0)
-    uv_async_send(&loop->wake);
+    loop->host->ops->wake(loop->host);
 }
 
 void sbx_loop_run_ready(sbx_loop *loop) {
@@ -619,10 +492,6 @@ void sbx_loop_release(sbx_loop *loop) {
 
 bool sbx_loop_is_closing(const sbx_loop *loop) {
   return loop->closing;
-}
-
-uv_loop_t *sbx_loop_uv(sbx_loop *loop) {
-  return loop->uv;
 }
 
 void sbx_loop_set_scope(sbx_loop *loop, sbx_loop_scope_fn scope, void *arg) {

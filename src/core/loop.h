@@ -1,6 +1,5 @@
-/* loop.h - what the core needs of libuv: timers, descriptor watches, pool work, deferred tasks, and
- * an orderly end. With transfer.c (libcurl) and http.c above it this is the only place that calls
- * uv_* functions.
+/* loop.h - what the core needs of an event loop: timers, descriptor watches, pool work, deferred
+ * tasks, and an orderly end. Which loop that is, only the hosts under it know (host.h).
  *
  * Invariant: user code runs only from the ready list, which is drained at the end of each loop
  * callback, never from inside a libcurl callback and never from inside a call into the library. */
@@ -30,7 +29,7 @@ void sbx_task_cancel(sbx_task *task);
 
 /* ---- timers ---- */
 
-/* Embedded in its owner; kept in one intrusive heap behind a single uv_timer_t, so that its owner
+/* Embedded in its owner; kept in one intrusive heap behind one timer of the host, so that its owner
  * can be freed at once after sbx_timer_stop(). No allocation. */
 typedef struct sbx_timer {
   uint64_t due_ms;
@@ -79,7 +78,7 @@ void sbx_watch_set(sbx_watch *watch, int events);
  */
 void sbx_watch_stop(sbx_watch *watch);
 
-/* ---- work on libuv's thread pool ---- */
+/* ---- work on the host's thread pool ---- */
 
 /* Runs `run(arg)` on the pool, then `done(arg)` on the loop. The work cannot be cancelled once
  * started; sbx_loop_close() waits for it. Errors: SBX_ENOMEM. */
@@ -90,14 +89,14 @@ int sbx_work_start(sbx_loop *loop, void (*run)(void *arg), void (*done)(void *ar
 
 /* `found` is valid until it returns; NULL when there is none, and `why` then says so. */
 typedef void (*sbx_lookup_fn)(void *arg, const struct addrinfo *found, const char *why);
-/* Looks for the addresses of `host`, as getaddrinfo() does for TCP, on libuv's thread pool. It
+/* Looks for the addresses of `host`, as getaddrinfo() does for TCP, on the host's thread pool. It
  * cannot be cancelled once started; sbx_loop_close() waits for it. Errors: SBX_ENOMEM, SBX_EINVAL
  * for what cannot be a name. */
 int sbx_lookup_start(sbx_loop *loop, const char *host, sbx_lookup_fn done, void *arg, sbx_err *err);
 
 /* ---- keeping the loop alive ---- */
 
-/* While at least one hold is taken, uv_run() does not return. Timers and watches alone do not keep
+/* While at least one hold is taken, the host's loop goes on. Timers and watches alone do not keep
  * the loop alive; queued tasks and pool work do. */
 void sbx_loop_hold(sbx_loop *loop);
 void sbx_loop_release(sbx_loop *loop);
@@ -106,7 +105,6 @@ bool sbx_loop_is_closing(const sbx_loop *loop);
  * whose process ends without a further turn of the loop: called after sbx_loop_close(), it releases
  * all that needs no waiting. */
 void sbx_loop_run_ready(sbx_loop *loop);
-uv_loop_t *sbx_loop_uv(sbx_loop *loop);
 
 /* `scope(arg, body, body_arg)` is called around each draining of the ready list that has something
  * to run, and must call `body(body_arg)` exactly once; a host puts what its callbacks need around

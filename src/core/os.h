@@ -8,14 +8,23 @@
 #define SBX_CORE_OS_H
 
 #include <fcntl.h>
+#include <stdint.h>
 #include <string.h>
 #include <sys/socket.h>
+#include <time.h>
 #include <unistd.h>
 
 #ifdef __APPLE__
 #include <sys/random.h> /* getentropy, which Linux has in unistd.h */
 #include <xlocale.h>    /* strtod_l, which Linux has in stdlib.h */
 #endif
+
+/* Nanoseconds that no change of the clock moves. */
+static inline uint64_t sbx_os_now_ns(void) {
+  struct timespec at;
+  clock_gettime(CLOCK_MONOTONIC, &at);
+  return (uint64_t)at.tv_sec * 1000000000 + (uint64_t)at.tv_nsec;
+}
 
 #ifdef MSG_CMSG_CLOEXEC
 

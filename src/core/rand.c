@@ -4,7 +4,9 @@
 #include "core/rand.h"
 
 #include "core/err.h"
+#include "core/os.h"
 
+#include <errno.h>
 #include <string.h>
 
 int sbx_random_hex(char *out, size_t digits, sbx_err *err) {
@@ -14,10 +16,9 @@ int sbx_random_hex(char *out, size_t digits, sbx_err *err) {
   for (size_t at = 0; at < digits; at++) {
     size_t i = at % (2 * sizeof bytes); /* two digits of each byte */
     if (i == 0) {
-      int rc = uv_random(NULL, NULL, bytes, sizeof bytes, 0, NULL);
-      if (rc != 0)
+      if (getentropy(bytes, sizeof bytes) != 0)
         return sbx_err_set(err, SBX_EPROVIDER, "the system gives no random bytes: %s",
-                           uv_strerror(rc));
+                           strerror(errno));
     }
     out[at] = hex[bytes[i / 2] >> (i % 2 * 4) & 15];
     out[at + 1] = '\0';
@@ -27,7 +28,7 @@ int sbx_random_hex(char *out, size_t digits, sbx_err *err) {
 
 uint64_t sbx_random_upto(uint64_t most) {
   uint64_t value = 0;
-  if (uv_random(NULL, NULL, &value, sizeof value, 0, NULL) != 0)
-    value = uv_hrtime();
+  if (getentropy(&value, sizeof value) != 0)
+    value = sbx_os_now_ns();
   return most < UINT64_MAX ? value % (most + 1) : value;
 }

@@ -52,7 +52,9 @@ export function serveProgram(emulator, told, values) {
  */
 export async function startProgram(name, ...args) {
   const main = path.join(import.meta.dirname, name, "main.js");
-  const child = spawn(process.execPath, [main, "--until-stdin-closes", ...args], { stdio: ["pipe", "pipe", "inherit"] });
+  // The emulators are programs of Node.js, whatever the test runs on.
+  const { bun, deno } = process.versions;
+  const child = spawn(bun || deno ? "node" : process.execPath, [main, "--until-stdin-closes", ...args], { stdio: ["pipe", "pipe", "inherit"] });
   const exited = once(child, "exit");
   const told = once(readline.createInterface(child.stdout), "line");
   const [line] = await Promise.race([

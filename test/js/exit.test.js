@@ -108,7 +108,7 @@ describe("exit", { concurrency: 4 }, () => {
 
   test("an uncaught error and an unhandled rejection", async (t) => {
     const thrown = await end(t, `${IN_FLIGHT} throw new Error("mine");`, { code: 1 });
-    assert.match(thrown.stderr, /Error: mine/);
+    assert.match(thrown.stderr, /[Ee]rror: mine/);
     const rejected = await end(t, `${IN_FLIGHT} sandbox.run("1", { language: "ruby" });`, { code: 1 });
     assert.match(rejected.stderr, /SandboxError: Unsupported/);
   });

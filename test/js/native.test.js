@@ -123,15 +123,34 @@ describe("loading", () => {
     assert.match(stdout, /the package 99\.0\.0/);
   });
 
-  test("Bun and Deno are told to use Node.js", async () => {
-    for (const [name, title] of [
-      ["bun", "Bun"],
-      ["deno", "Deno"],
-    ]) {
-      const pretend = `Object.defineProperty(process, "versions", { value: { ...process.versions, ${name}: "1.0.0" } });`;
-      const { stdout } = await runNode(load.replace("try {", `${pretend} try {`));
-      assert.match(stdout, new RegExp(`^ERR_SANDBOX_UNSUPPORTED\ncloudsandbox needs Node\\.js: .*${title}`));
-    }
+  // As on Bun and Deno, whose own tests are scripts/test-runtimes.
+  test("where there is no libuv the core brings its own event loop: commands, files, workers and every kind of end", async () => {
+    const pretend = 'Object.defineProperty(process, "versions", { value: { ...process.versions, bun: "1.0.0" } });';
+    const program = (end) => `${pretend}
+      const { Worker, isMainThread } = await import("node:worker_threads");
+      const { LocalSandbox } = await import("cloudsandbox");
+      const sandbox = new LocalSandbox({ trusted: true });
+      const { timedOut } = await sandbox.shell("sleep 30", { timeoutSeconds: 0.2 });
+      await sandbox.writeFile("f", "text");
+      const all = await Promise.all(Array.from({ length: 20 }, (_, i) => sandbox.shell("cat f; echo " + i)));
+      console.log(timedOut, all.map(({ output }) => output).join("") === all.map((_, i) => "text" + i + "\\n").join(""));
+      ${end}`;
+    const ends = [
+      "await sandbox.close();",
+      "",
+      'sandbox.shell("sleep 30").catch(() => {}); process.exit();',
+      `const inWorker = ${JSON.stringify(`${pretend} import("cloudsandbox").then(async ({ LocalSandbox }) => {
+         const sandbox = new LocalSandbox({ trusted: true });
+         await sandbox.shell("true");
+         sandbox.shell("sleep 30").catch(() => {});
+         setTimeout(() => process.exit(), 50);
+       })`)};
+       for (let i = 0; i < 2; i++) new Worker(inWorker, { eval: true });
+       const terminated = new Worker(inWorker.replace("process.exit()", "0"), { eval: true });
+       setTimeout(() => terminated.terminate(), 400);`,
+    ];
+    const results = await Promise.all(ends.map((end) => runNode(program(end))));
+    for (const result of results) assert.deepEqual({ ...result, signal: null }, { code: 0, hung: false, signal: null, stderr: "", stdout: "true true\n" });
   });
 });
 

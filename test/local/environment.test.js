@@ -8,7 +8,7 @@ import { promisify } from "node:util";
 
 import { LocalSandbox } from "cloudsandbox";
 
-import { runNode } from "../support/node.js";
+import { NOT_NODE, runNode } from "../support/node.js";
 import { mark } from "../support/processes.js";
 import { tempDir } from "../support/temp.js";
 
@@ -73,7 +73,7 @@ describe("environment", { concurrency: 4 }, () => {
     );
   });
 
-  test("C055 a variable that is no UTF-8 is passed on byte for byte", async () => {
+  test("C055 a variable that is no UTF-8 is passed on byte for byte", { skip: process.versions.deno && "Deno cannot read one" }, async () => {
     const code = `import { LocalSandbox } from "cloudsandbox";
       const sandbox = new LocalSandbox({ isolation: "none", inheritEnv: ["RAW_X"] });
       console.log((await sandbox.shell("printf %s $RAW_X | od -An -tx1")).output.trim());
@@ -161,7 +161,7 @@ describe("environment", { concurrency: 4 }, () => {
     assert.match(result.output, /python3/);
   });
 
-  test("K12 node is the program that runs this test, unless another one is given", async (t) => {
+  test("K12 node is the program that runs this test, unless another one is given", { skip: NOT_NODE }, async (t) => {
     const { output } = await open(t).run("console.log(process.execPath)", { language: "node" });
     assert.equal(output.trim(), process.execPath);
     const dir = tempDir(t);
@@ -200,7 +200,14 @@ describe("environment", { concurrency: 4 }, () => {
   });
 });
 
-describe("C158 a host that is no Node.js itself", () => {
+test("Bun and Deno run JavaScript code by the node of the command's PATH", { skip: !NOT_NODE }, async (t) => {
+  const sandbox = new LocalSandbox({ trusted: true });
+  t.after(() => sandbox.close());
+  const { output } = await sandbox.run("console.log(Object.keys(process.versions).filter((name) => /^(node|bun|deno)$/.test(name)).join())", { language: "node" });
+  assert.equal(output, "node\n");
+});
+
+describe("C158 a host that is no Node.js itself", { skip: NOT_NODE }, () => {
   /** A program that starts an app, unless it is told to be Node.js. */
   function app(t) {
     const file = path.join(tempDir(t), "app");

@@ -12,6 +12,15 @@ export const ROOT = path.resolve(import.meta.dirname, "../..");
 
 export const NOBODY = 65534;
 
+/** Why a test is skipped that is about Node.js itself; false there. */
+export const NOT_NODE = process.versions.bun || process.versions.deno ? "this is not Node.js" : false;
+
+/** The arguments for a program of a few lines. */
+function programArgs(source, type = "module") {
+  if (process.versions.deno) return ["eval", `--ext=${type === "module" ? "mjs" : "cjs"}`, source];
+  return [`--input-type=${type}`, "-e", source];
+}
+
 /** What a process needs that loads an addon built with sanitizers; empty otherwise. */
 export const SANITIZER_ENV = Object.fromEntries(
   Object.entries(process.env).filter(([name]) =>
@@ -31,9 +40,9 @@ export function startNode(
   { cwd = ROOT, env = {}, execPath = process.execPath, flags = [], commonjs = false, uid } = {},
 ) {
   const type = commonjs ? "commonjs" : "module";
-  const child = spawn(execPath, [...flags, `--input-type=${type}`, "-e", source], {
+  const child = spawn(execPath, [...flags, ...programArgs(source, type)], {
     cwd,
-    env: { PATH: process.env.PATH, ...SANITIZER_ENV, ...env },
+    env: { PATH: process.env.PATH, ...(NOT_NODE && { NO_COLOR: "1" }), ...SANITIZER_ENV, ...env },
     stdio: ["ignore", "pipe", "pipe"],
     ...(uid === undefined ? {} : { uid, gid: uid }),
   });
