@@ -61,6 +61,11 @@ static void on_listed(void *arg, const sbx_err *err, const sbx_entry *entries, s
   count(arg, err);
 }
 
+static void on_part(void *arg, const sbx_err *err, const sbx_part *part) {
+  assert_int_equal(err == NULL, part != NULL);
+  count(arg, err);
+}
+
 static void begun(tally *t, int rc) {
   if (rc == SBX_OK)
     t->begun++;
@@ -165,6 +170,14 @@ static void close_at_once(sbx_sandbox *sb, uv_loop_t *uv, tally *t) {
   run(uv);
 }
 
+static void make_parts(sbx_sandbox *sb, uv_loop_t *uv, tally *t) {
+  sbx_slice path = sbx_slice_str("d/f"), token = sbx_slice_str("0123456789abcdef0123456789abcdef");
+  begun(t, sbx_sandbox_read_part(sb, path, 0, 100, sbx_slice_str("stamp"), on_part, t, NULL, NULL));
+  begun(t, sbx_sandbox_write_part(sb, path, token, 3, sbx_slice_str("four"), SBX_PART_LAST, on_done,
+                                  t, NULL, NULL));
+  run(uv);
+}
+
 static void live(uv_loop_t *uv, sbx_loop *loop, tally *t) {
   sbx_sandbox *sb = NULL;
   int rc =
@@ -173,6 +186,7 @@ static void live(uv_loop_t *uv, sbx_loop *loop, tally *t) {
     assert_int_equal(rc, SBX_ENOMEM);
     return;
   }
+  make_parts(sb, uv, t);
   make_calls(sb, uv, t);
   make_broken_call(sb, uv, t);
   make_refused_call(sb, uv, t);
