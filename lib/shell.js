@@ -22,6 +22,8 @@ const NAMES = LETTERS.map((letter) => `"\${!${letter}@}"`).join(" ");
 /** What bash sets by itself, what belongs to one command, and what is ours. */
 const NOT_KEPT = "BASH*|EUID|UID|PPID|SHELLOPTS|GROUPS|DIRSTACK|FUNCNAME|RANDOM|SRANDOM|SECONDS|EPOCH*|LINENO|PIPESTATUS|HISTCMD|COMP_*|OPTIND|_|PWD|SHLVL|CLOUDSANDBOX_*|__cs_*";
 
+const GONE = "cloudsandbox: the state of this shell is gone, and the command was not run; open another shell";
+
 /**
  * Read by each command as `. FILE.shell COMMAND`: takes the state, leaves the command in __cs_t and what ends it in __cs_x, which keeps the
  * state. It is also what comes of an exit, but not of a signal. With a second word it makes the first state. Whatever functions the user has,
@@ -59,7 +61,7 @@ if [ ! "$__cs_new" ]; then
   __cs_whole=
   [ ! -r "$__cs_f" ] || . "$__cs_f" 2>/dev/null
   if [ ! "$__cs_whole" ]; then
-    builtin echo "cloudsandbox: the state of this shell is gone, and the command was not run; open another shell" >&2
+    builtin echo "${GONE}" >&2
     builtin exit 125
   fi
   if ! builtin cd -- "$__cs_d" 2>/dev/null; then
@@ -193,7 +195,9 @@ class Shell {
     if (this.#place.id() !== this.#sandboxId) {
       throw this.#over("ERR_SANDBOX_LOST", "the sandbox of this shell is gone, and its state with it; open another shell", site);
     }
-    return this.#place.exec({ command: `. ${quoted(`${this.#file}.shell`)} ${quoted(command)} && { builtin eval -- "$__cs_t"; builtin eval "$__cs_x"; }`, shell: "bash", ...options });
+    const program = quoted(`${this.#file}.shell`);
+    const run = `. ${program} ${quoted(command)} && { builtin eval -- "$__cs_t"; builtin eval "$__cs_x"; }`;
+    return this.#place.exec({ command: `if [ -r ${program} ]; then ${run}; else echo "${GONE}" >&2; exit 125; fi`, shell: "bash", ...options });
   }
 
   /** @param {"ERR_SANDBOX_CLOSED" | "ERR_SANDBOX_LOST"} code @param {string} message @param {{ stack?: string }} site */

@@ -1,7 +1,8 @@
 // What openShell() says of sandboxes that cannot keep a shell.
 import assert from "node:assert/strict";
 import { spawnSync } from "node:child_process";
-import { readdirSync } from "node:fs";
+import { readdirSync, rmSync } from "node:fs";
+import path from "node:path";
 import { test } from "node:test";
 
 import { openShell } from "../../lib/shell.js";
@@ -43,9 +44,15 @@ test("a command carries its own text, and the state is nobody else's to read", a
   const seen = [];
   const shell = await openShell(place("bash", home, seen), {}, new Error());
   await shell.run("SECRET=x");
-  assert.ok(seen.at(-1).length < home.length + 200, seen.at(-1));
+  assert.ok(seen.at(-1).length < 2 * home.length + 400, seen.at(-1));
   const files = readdirSync(home);
   assert.equal(files.length, 2);
   const modes = spawnSync("stat", ["-c", "%a", ...files], { cwd: home, encoding: "utf8" }).stdout;
   assert.equal(modes, "600\n600\n");
+  for (const file of files) {
+    rmSync(path.join(home, file));
+    const { exitCode, stdout, stderr } = await shell.run("echo ran");
+    assert.deepEqual([exitCode, stdout], [125, ""]);
+    assert.match(stderr, /^cloudsandbox: the state of this shell is gone[^\n]*\n$/);
+  }
 });
