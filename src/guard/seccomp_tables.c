@@ -42,11 +42,14 @@ static const struct sock_filter socket_families[] = {
     FAIL(EAFNOSUPPORT),
 };
 
-/* Typing into a terminal. The kernel looks at 32 bits of the request only. */
-static const struct sock_filter terminal[] = {
+/* Typing into a terminal; and F_SETOWN by another name, whose number is behind a pointer. The
+ * kernel looks at 32 bits of the request only. */
+static const struct sock_filter controls[] = {
     LOAD(LOW(1)),
-    IF(BPF_JEQ, 0x5412 /* TIOCSTI */, 1, 0),
-    IF(BPF_JEQ, 0x541C /* TIOCLINUX */, 0, 1),
+    IF(BPF_JEQ, 0x5412 /* TIOCSTI */, 3, 0),
+    IF(BPF_JEQ, 0x541C /* TIOCLINUX */, 2, 0),
+    IF(BPF_JEQ, 0x8901 /* FIOSETOWN */, 1, 0),
+    IF(BPF_JEQ, 0x8902 /* SIOCSPGRP */, 0, 1),
     FAIL(EPERM),
     ALLOW,
 };
@@ -154,7 +157,7 @@ const sbx__seccomp_rule sbx__seccomp_main_rules[] = {
     DENY(SYS_nfsservctl),
     RULE(SYS_socket, socket_families),
     RULE(SYS_socketpair, socket_families),
-    RULE(SYS_ioctl, terminal),
+    RULE(SYS_ioctl, controls),
     /* files */
     RULE(SYS_mknodat, devices_at),
     RULE(SYS_fchmod, unmarked_1),

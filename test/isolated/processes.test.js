@@ -112,7 +112,8 @@ class Ex(ctypes.Structure): _fields_ = [("type", ctypes.c_int), ("pid", ctypes.c
 tell([guard < 300] + [attempt(lambda: os.kill(guard, s)) for s in (9, 19, 15)] + [
   call(200, 130, guard, 9), call(234, 131, guard, guard, 9), call(129, 138, guard, 9, 0), call(297, 240, guard, guard, 9, 0),
   call(434, 434, guard, 0), call(424, 424, 0, 9, 0, 0), attempt(lambda: fcntl.fcntl(a.fileno(), 8, guard)),
-  attempt(lambda: fcntl.fcntl(a.fileno(), 8, -guard)), attempt(lambda: fcntl.fcntl(a.fileno(), 15, bytes(Ex(1, guard))))])`);
+  attempt(lambda: fcntl.fcntl(a.fileno(), 8, -guard)), attempt(lambda: fcntl.fcntl(a.fileno(), 15, bytes(Ex(1, guard))))] +
+  [attempt(lambda: fcntl.ioctl(a.fileno(), by, ctypes.c_int(whom))) for by in (0x8901, 0x8902) for whom in (guard, -guard, os.getpid())])`);
     assert.equal(told.shift(), true);
     assert.equal(told.splice(8, 1)[0], "ENOSYS");
     assert.deepEqual(new Set(told), new Set(["EPERM"]));
