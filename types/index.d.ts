@@ -18,6 +18,12 @@ export type CallSignal = typeof globalThis extends { AbortSignal: { prototype: i
       removeEventListener(type: "abort", listener: () => void): void;
     };
 
+declare global {
+  // Where other types declare these, they are one with them; where none do, a name is all that is needed here.
+  interface ReadableStream<R = any> {}
+  interface WritableStream<W = any> {}
+}
+
 // ---- errors ---------------------------------------------------------------------------------------
 
 /** What went wrong, stable across versions; `message` is for people and models and may change. */
