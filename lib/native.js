@@ -276,8 +276,8 @@ function missingBinary(cause) {
   );
 }
 
-/** The command's file as it can be given to node, wherever the package manager has put the package. */
-function buildScript() {
+/** The build command's file as it can be given to node, wherever the package manager has put the package. */
+export function buildScript() {
   const usual = "node_modules/cloudsandbox/scripts/build.mjs";
   const file = import.meta.url ? fileURLToPath(import.meta.url).replace(/lib\/[^/]*$/, "scripts/build.mjs") : usual;
   // Yarn's Plug'n'Play runs packages out of their archives, where nothing can be built.

@@ -110,6 +110,15 @@ export const COMMANDS = {
     takes: [0, 0],
     load: async () => (await import("./doctor.js")).doctor,
   },
+  build: {
+    usage: "build",
+    summary: "build the native part here, where the package has none that fits",
+    text: "It says first what it lacks of compiler, headers and libraries. The exit code is 1 when it cannot build.",
+    examples: ["cloudsandbox build"],
+    options: {},
+    takes: [0, 0],
+    load: async () => (await import("./build.js")).build,
+  },
   report: {
     usage: "report [options] RECORDS PAGE",
     summary: "make a page of what recordTo() has written",
@@ -155,6 +164,6 @@ export function helpFor(name) {
   });
   return (
     `${bold(`cloudsandbox ${name}`)}: ${summary}\n\n${bold("Usage")}\n  cloudsandbox ${usage}\n\n` +
-    `${text ? `${text}\n\n` : ""}${bold("Options")}\n${columns(rows)}\n${bold("Examples")}\n${examples.map((line) => `  ${line}\n`).join("")}`
+    `${text ? `${text}\n\n` : ""}${rows.length > 0 ? `${bold("Options")}\n${columns(rows)}\n` : ""}${bold("Examples")}\n${examples.map((line) => `  ${line}\n`).join("")}`
   );
 }

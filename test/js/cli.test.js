@@ -1,12 +1,13 @@
 // The command line: the real program in a process of its own, on the local sandbox and on an emulated engine.
 import assert from "node:assert/strict";
 import { spawn, spawnSync } from "node:child_process";
-import { existsSync, mkdirSync, readFileSync, readdirSync, statSync, writeFileSync } from "node:fs";
+import { existsSync, mkdirSync, readFileSync, readdirSync, rmSync, statSync, writeFileSync } from "node:fs";
 import path from "node:path";
 import { after, before, describe, test } from "node:test";
 
+import { bundle } from "../../scripts/bundle.mjs";
 import { startDocker } from "../emulators/docker/index.js";
-import { ROOT, SANITIZER_ENV } from "../support/node.js";
+import { ROOT, SANITIZER_ENV, copyPackage } from "../support/node.js";
 import { mark } from "../support/processes.js";
 import { tempDir } from "../support/temp.js";
 
@@ -30,19 +31,39 @@ function start(args, { env = {}, cwd = ROOT, input } = {}) {
 
 const cli = (args, options) => start(args, options).ended;
 
+describe("build", { concurrency: 2 }, () => {
+  for (const bundled of [false, true]) {
+    test(`runs the package's own script, and ends as it does${bundled ? ", in the published package, too" : ""}`, async (t) => {
+      const copy = copyPackage(t, { native: false });
+      if (bundled) {
+        rmSync(path.join(copy, "lib"), { recursive: true });
+        await bundle(manifest, path.join(copy, "lib"));
+      }
+      const run = () => spawnSync(process.execPath, [path.join(copy, manifest.bin.cloudsandbox), "build"], { cwd: tempDir(t), encoding: "utf8" });
+      const without = run();
+      assert.equal(without.status, 125);
+      assert.match(without.stderr, /its build script is not there\. Run: node \S+build\.mjs/);
+      mkdirSync(path.join(copy, "scripts"));
+      writeFileSync(path.join(copy, "scripts/build.mjs"), 'console.log("building in", import.meta.dirname); process.exit(1);');
+      const { status, stdout, stderr } = run();
+      assert.deepEqual([status, stdout, stderr], [1, `building in ${path.join(copy, "scripts")}\n`, ""]);
+    });
+  }
+});
+
 describe("help and mistakes", { concurrency: 2 }, () => {
   test("help of all, of each command, and the version; no colours but on a terminal", async () => {
     for (const args of [[], ["help"], ["--help"], ["-h"]]) {
       const { code, stdout, stderr } = await cli(args);
       assert.deepEqual([code, stderr], [0, ""]);
-      for (const name of ["run", "shell", "put", "get", "ls", "mcp", "providers", "doctor", "report"]) assert.match(stdout, new RegExp(`^  ${name} `, "m"));
+      for (const name of ["run", "shell", "put", "get", "ls", "mcp", "providers", "doctor", "build", "report"]) assert.match(stdout, new RegExp(`^  ${name} `, "m"));
       assert.doesNotMatch(stdout, /\x1b/); // eslint-disable-line no-control-regex
       for (const line of stdout.split("\n")) assert.ok(line.length <= 100, line);
     }
-    for (const name of ["run", "shell", "put", "get", "ls", "mcp", "providers", "doctor", "report"]) {
+    for (const name of ["run", "shell", "put", "get", "ls", "mcp", "providers", "doctor", "build", "report"]) {
       const { code, stdout } = await cli([name, "--help"]);
       assert.equal(code, 0);
-      assert.match(stdout, new RegExp(`^cloudsandbox ${name}: .*\\n\\nUsage\\n  cloudsandbox ${name} `));
+      assert.match(stdout, new RegExp(`^cloudsandbox ${name}: .*\\n\\nUsage\\n  cloudsandbox ${name}[ \\n]`));
       assert.equal((await cli(["help", name])).stdout, stdout);
     }
     assert.equal((await cli(["--version"])).stdout, `${manifest.version}\n`);
