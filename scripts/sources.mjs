@@ -14,6 +14,7 @@ function sources(folder, extension) {
 }
 
 const runner = "src/providers/remote/runner";
+const processes = "src/providers/remote/process";
 const providers = readdirSync(path.join(root, "src/providers"), { withFileTypes: true })
   .filter((entry) => entry.isDirectory())
   .map(({ name }) => `src/providers/${name}`);
@@ -21,7 +22,7 @@ const providers = readdirSync(path.join(root, "src/providers"), { withFileTypes:
 /** @type {Record<string, string[]>} */
 const parts = {
   core: [
-    ...["src/core", "src/sandbox", "src/providers", ...providers, runner].flatMap((folder) => sources(folder, ".c")),
+    ...["src/core", "src/sandbox", "src/providers", ...providers, runner, processes].flatMap((folder) => sources(folder, ".c")),
     "src/guard/open.c",
     "src/guard/remove.c",
   ],

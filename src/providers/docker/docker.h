@@ -4,10 +4,8 @@
  *   open.c      agrees on a version; pulls, creates and starts, or attaches
  *   close.c     delete, also what a lost create may have made
  *   probe.c     alive or gone
- *   exec.c      a command, and the kill of its tree
  *   files.c     put and get, and by which way; list
  *   archive.c   a file by the engine's archive calls
- *   line.c      a process as the runner's wire
  *   process.c   one process in a container
  *   sweep.c     deletes what other processes have left
  *   pull.c      fetches an image
@@ -33,12 +31,6 @@ sbx_op *sbx__docker_sweep(sbx_config *config, sbx_listing *out, sbx_op_done done
 
 /* Fetches the image of the options; the engine's progress is read, and so are its errors. */
 sbx_op *sbx__docker_pull_image(sbx_session *session, sbx_op_done done, void *arg);
-
-/* ---- commands ------------------------------------------------------------------------------- */
-
-sbx_op *sbx__docker_exec(sbx_session *session, const sbx_exec_spec *spec, sbx_output *out,
-                         sbx_exec_status *status, sbx_op_done done, void *arg);
-sbx_op *sbx__docker_kill(sbx_session *session, sbx_op *exec, sbx_op_done done, void *arg);
 
 /* ---- files ---------------------------------------------------------------------------------- */
 

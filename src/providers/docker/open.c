@@ -42,11 +42,11 @@ static void fail_made(sbx_steps *steps, sbx_err *err) {
 /* Podman makes file systems in memory the root user's. */
 static void on_room(sbx_op *op, void *arg) {
   sbx_steps *steps = arg;
-  const sbx__docker_end *end = sbx__docker_process_end(op);
+  const sbx_process_end *end = sbx__docker_processes.ended(op);
   sbx_err err = op->err;
   steps->request = NULL;
   if (err.code == SBX_OK && end->exit_code != 0 &&
-      !sbx__docker_has_no_shell(steps->session, end, &err)) {
+      !sbx__docker_processes.has_no_shell(steps->session, end, &err)) {
     sbx_err_set(&err, SBX_EPROVIDER, "docker: the working directory cannot be made writable: ");
     sbx_err_append_remote(&err, end->words);
   }
@@ -58,17 +58,17 @@ static void on_room(sbx_op *op, void *arg) {
 
 static void make_room(sbx_steps *steps) {
   sbx_session *session = steps->session;
-  sbx_json_out json;
-  sbx_buf request;
-  sbx__docker_process_begin(&json, &request, session, sbx_slice_str("chmod 1777 \\\"$@\\\""), "0:0",
+  const sbx_processes *wire = &sbx__docker_processes;
+  sbx_process_request request;
+  sbx__docker_process_begin(&request, session, sbx_slice_str("chmod 1777 \\\"$@\\\""), "0:0",
                             false);
-  sbx_json_put_string(&json, sbx_slice_str("/tmp"));
+  wire->word(&request, sbx_slice_str("/tmp"));
   if (session->config->disk != NULL)
-    sbx_json_put_string(&json, sbx_slice_str(session->config->dir));
-  sbx__docker_process_end_request(&json);
-  const sbx__docker_process_spec spec = {.request = &request};
-  sbx_steps_wait_for(steps, sbx__docker_process(session, &spec, on_room, steps));
-  sbx_buf_deinit(&request);
+    wire->word(&request, sbx_slice_str(session->config->dir));
+  wire->end(&request, NULL, NULL);
+  const sbx_process_spec spec = {.request = &request};
+  sbx_steps_wait_for(steps, wire->start(session, &spec, on_room, steps));
+  sbx_buf_deinit(&request.buf);
 }
 
 /* ---- start ---------------------------------------------------------------------------------- */

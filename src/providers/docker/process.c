@@ -11,6 +11,7 @@
 #include "core/frames.h"
 #include "providers/docker/wire.h"
 #include "providers/remote/identity.h"
+#include "providers/remote/runner/args.h"
 
 #include <string.h>
 
@@ -25,8 +26,8 @@ enum {
 
 typedef struct process {
   sbx_steps steps;
-  sbx__docker_end end;
-  sbx__docker_process_spec spec; /* without its request */
+  sbx_process_end end;
+  sbx_process_spec spec; /* without its request */
   sbx_frames frames;
   char *exec_id;
   sbx_buf words;
@@ -150,6 +151,11 @@ static int on_bytes(void *arg, sbx_slice bytes, sbx_err *err) {
   return sbx_frames_feed(&((process *)arg)->frames, bytes, err);
 }
 
+static bool tells_end(const sbx_session *session) {
+  /* Podman loses what was printed when an input was not read to its end. */
+  return !session->config->https && !session->is_podman;
+}
+
 static void start(process *p) {
   const sbx_config *config = p->steps.session->config;
   sbx_buf url;
@@ -162,7 +168,7 @@ static void start(process *p) {
       .consumer = p,
       .upgrade = "tcp",
       .input = p->spec.input,
-      .end_input = p->spec.end_input && sbx__docker_tells_end(p->steps.session),
+      .end_input = p->spec.end_input && tells_end(p->steps.session),
   };
   sbx__docker_url(&url, config, "/exec/");
   sbx_buf_append_str(&url, p->exec_id);
@@ -203,11 +209,6 @@ static void put_name(sbx_json_out *json, const char *name) {
 #define WAITS "IFS= read -r _cs_v\\n"
 static const char go[] = "\n";
 
-bool sbx__docker_tells_end(const sbx_session *session) {
-  /* Podman loses what was printed when an input was not read to its end. */
-  return !session->config->https && !session->is_podman;
-}
-
 static void put_program(sbx_json_out *json, const sbx_session *session, sbx_slice program) {
   sbx_buf text;
   if (!session->is_podman) {
@@ -223,10 +224,11 @@ static void put_program(sbx_json_out *json, const sbx_session *session, sbx_slic
   sbx_buf_deinit(&text);
 }
 
-void sbx__docker_process_begin(sbx_json_out *json, sbx_buf *request, const sbx_session *session,
+void sbx__docker_process_begin(sbx_process_request *request, const sbx_session *session,
                                sbx_slice program, const char *user, bool input) {
-  sbx_buf_init(request, MAX_REQUEST);
-  sbx_json_out_init(json, request);
+  sbx_json_out *json = &request->json;
+  sbx_buf_init(&request->buf, MAX_REQUEST);
+  sbx_json_out_init(json, &request->buf);
   sbx_json_begin_object(json);
   put_name(json, "AttachStdin");
   sbx_json_put_bool(json, input || session->is_podman);
@@ -248,13 +250,52 @@ void sbx__docker_process_begin(sbx_json_out *json, sbx_buf *request, const sbx_s
   put_str(json, "cloudsandbox");
 }
 
-void sbx__docker_process_end_request(sbx_json_out *json) {
-  sbx_json_end_array(json);
-  sbx_json_end_object(json);
+static void begin(sbx_process_request *request, const sbx_session *session, sbx_slice program,
+                  bool input) {
+  sbx__docker_process_begin(request, session, program, NULL, input);
 }
 
-sbx_op *sbx__docker_process(sbx_session *session, const sbx__docker_process_spec *spec,
-                            sbx_op_done done, void *arg) {
+static void put(sbx_process_request *request, sbx_slice word) {
+  sbx_json_put_string(&request->json, word);
+}
+
+static void put_env(sbx_json_out *json, const sbx_exec_spec *spec, const char *token) {
+  sbx_buf line;
+  sbx_buf_init(&line, SIZE_MAX / 2);
+  sbx_json_put_name(json, sbx_slice_str("Env"));
+  sbx_json_begin_array(json);
+  for (size_t i = 0; i <= spec->env_count; i++) {
+    bool mark = i == spec->env_count;
+    if (!mark && sbx_runner_args_is_set_again(spec, i))
+      continue;
+    sbx_buf_truncate(&line, 0);
+    sbx_buf_append_slice(&line, mark ? sbx_slice_str(SBX_RUNNER_MARK) : spec->env[i].name);
+    sbx_buf_append_char(&line, '=');
+    sbx_buf_append_slice(&line, mark ? sbx_slice_str(token) : spec->env[i].value);
+    sbx_json_put_string(json, sbx_buf_slice(&line));
+  }
+  sbx_json_end_array(json);
+  if (line.error != SBX_OK)
+    json->buf->error = line.error;
+  if (line.ptr != NULL)
+    sbx_wipe(line.ptr, line.len);
+  sbx_buf_deinit(&line);
+}
+
+static void end(sbx_process_request *request, const sbx_exec_spec *spec, const char *token) {
+  sbx_json_end_array(&request->json);
+  if (spec != NULL)
+    put_env(&request->json, spec, token);
+  sbx_json_end_object(&request->json);
+}
+
+/* Podman closes the outputs when the program ends. */
+static bool closes_outputs(const sbx_session *session) {
+  return session->is_podman;
+}
+
+static sbx_op *start_process(sbx_session *session, const sbx_process_spec *spec, sbx_op_done done,
+                             void *arg) {
   sbx_buf url;
   process *p = sbx_steps_new(sizeof *p, session, session->config->loop, done, arg);
   if (p == NULL)
@@ -277,15 +318,15 @@ sbx_op *sbx__docker_process(sbx_session *session, const sbx__docker_process_spec
   }
   sbx__docker_container_url(&url, session->config, session->id, "/exec");
   /* One that is created twice and started once runs once. */
-  sbx__docker_send(&p->steps, "POST", &url, spec->request, true, on_created);
+  sbx__docker_send(&p->steps, "POST", &url, &spec->request->buf, true, on_created);
   return &p->steps.op;
 }
 
-const sbx__docker_end *sbx__docker_process_end(const sbx_op *op) {
+static const sbx_process_end *ended(const sbx_op *op) {
   return &((const process *)(const void *)op)->end;
 }
 
-void sbx__docker_process_leave(sbx_op *op) {
+static void leave(sbx_op *op) {
   if (op->finished)
     return;
   drop_stream((process *)(void *)op);
@@ -293,8 +334,7 @@ void sbx__docker_process_leave(sbx_op *op) {
 }
 
 /* The engine says so in many words, and ends them with these. */
-bool sbx__docker_has_no_shell(const sbx_session *session, const sbx__docker_end *end,
-                              sbx_err *err) {
+static bool has_no_shell(const sbx_session *session, const sbx_process_end *end, sbx_err *err) {
   if (!end->exited || (end->exit_code != 126 && end->exit_code != 127) ||
       !sbx_remote_exchange_says(end->words, "/bin/sh") ||
       !(sbx_remote_exchange_says(end->words, "no such file") ||
@@ -310,3 +350,18 @@ bool sbx__docker_has_no_shell(const sbx_session *session, const sbx__docker_end 
   err->provider = "docker";
   return true;
 }
+
+const sbx_processes sbx__docker_processes = {
+    .provider = "docker",
+    .json = true,
+    .no_room = "raise `diskMb`, or remove what is not needed",
+    .begin = begin,
+    .word = put,
+    .end = end,
+    .tells_end = tells_end,
+    .closes_outputs = closes_outputs,
+    .start = start_process,
+    .ended = ended,
+    .leave = leave,
+    .has_no_shell = has_no_shell,
+};

@@ -3,6 +3,7 @@
 #include "core/alloc.h"
 #include "providers/docker/config.h"
 #include "providers/docker/docker.h"
+#include "providers/docker/process.h"
 
 static sbx_session *session_new(sbx_config *config) {
   sbx_session *session = sbx_calloc(1, sizeof *session);
@@ -35,6 +36,12 @@ static void watch(sbx_session *session, void (*fn)(void *arg, sbx_slice json), v
   session->progress_arg = arg;
 }
 
+static sbx_op *run(sbx_session *session, const sbx_exec_spec *spec, sbx_output *out,
+                   sbx_exec_status *status, sbx_op_done done, void *arg) {
+  return sbx_process_exec(&sbx__docker_processes, session, session->config->loop, spec, out, status,
+                          done, arg);
+}
+
 const sbx_provider sbx_docker_provider = {
     .id = "docker",
     .caps = SBX_CAP_SEPARATE_STREAMS | SBX_CAP_TRUE_ORDER | SBX_CAP_STDIN | SBX_CAP_CWD |
@@ -55,8 +62,8 @@ const sbx_provider sbx_docker_provider = {
     .open = sbx__docker_open,
     .close = sbx__docker_close,
     .probe = sbx__docker_probe,
-    .exec = sbx__docker_exec,
-    .kill = sbx__docker_kill,
+    .exec = run,
+    .kill = sbx_process_kill,
     .put = sbx__docker_put,
     .get = sbx__docker_get,
     .list = sbx__docker_list,

@@ -11,35 +11,37 @@ enum {
   MAX_VARIABLE = 128 * 1024 - 8
 }; /* with its name; a program holds it under a longer one, too */
 
-static void put_str(sbx_json_out *out, const char *text) {
-  sbx_json_put_string(out, sbx_slice_str(text));
-}
-
 bool sbx_runner_args_is_long(const sbx_exec_spec *spec) {
   return spec->kind != SBX_EXEC_ARGV && spec->text.len > SBX_RUNNER_ARG_MAX;
 }
 
-static void put_text(sbx_json_out *out, const sbx_exec_spec *spec) {
-  sbx_json_put_string(out, sbx_runner_args_is_long(spec) ? sbx_slice_str("") : spec->text);
+void sbx_runner_args_each(const sbx_exec_spec *spec, void (*fn)(void *arg, sbx_slice word),
+                          void *arg) {
+  sbx_slice text = sbx_runner_args_is_long(spec) ? sbx_slice_str("") : spec->text;
+  switch (spec->kind) {
+  case SBX_EXEC_SHELL:
+    fn(arg, sbx_slice_str("shell"));
+    fn(arg, spec->shell);
+    fn(arg, text);
+    break;
+  case SBX_EXEC_CODE:
+    fn(arg, sbx_slice_str(spec->language == SBX_LANG_PYTHON ? "python" : "node"));
+    fn(arg, text);
+    break;
+  case SBX_EXEC_ARGV:
+    fn(arg, sbx_slice_str("argv"));
+    for (size_t i = 0; i < spec->argc; i++)
+      fn(arg, spec->argv[i]);
+    break;
+  }
+}
+
+static void put_word(void *out, sbx_slice word) {
+  sbx_json_put_string(out, word);
 }
 
 void sbx_runner_args_put(sbx_json_out *out, const sbx_exec_spec *spec) {
-  switch (spec->kind) {
-  case SBX_EXEC_SHELL:
-    put_str(out, "shell");
-    sbx_json_put_string(out, spec->shell);
-    put_text(out, spec);
-    break;
-  case SBX_EXEC_CODE:
-    put_str(out, spec->language == SBX_LANG_PYTHON ? "python" : "node");
-    put_text(out, spec);
-    break;
-  case SBX_EXEC_ARGV:
-    put_str(out, "argv");
-    for (size_t i = 0; i < spec->argc; i++)
-      sbx_json_put_string(out, spec->argv[i]);
-    break;
-  }
+  sbx_runner_args_each(spec, put_word, out);
 }
 
 bool sbx_runner_args_is_set_again(const sbx_exec_spec *spec, size_t i) {

@@ -1,5 +1,5 @@
 /* args.h - a command as arguments of the programs for wires that stream (wrap.sh, bound.sh), in
- * JSON. Sans-I/O. */
+ * JSON or else. Sans-I/O. */
 #ifndef SBX_RUNNER_ARGS_H
 #define SBX_RUNNER_ARGS_H
 
@@ -16,6 +16,9 @@ int sbx_runner_args_check(const sbx_exec_spec *spec, sbx_err *err);
 /* Whether its text has to go another way than as an argument. */
 bool sbx_runner_args_is_long(const sbx_exec_spec *spec);
 /* What launch.sh takes: KIND and what follows it; a text that is too long as an empty one. */
+void sbx_runner_args_each(const sbx_exec_spec *spec, void (*fn)(void *arg, sbx_slice word),
+                          void *arg);
+/* The same as strings of JSON. */
 void sbx_runner_args_put(sbx_json_out *out, const sbx_exec_spec *spec);
 /* Whether one of the variables behind number `i`, or the mark, has the same name. */
 bool sbx_runner_args_is_set_again(const sbx_exec_spec *spec, size_t i);

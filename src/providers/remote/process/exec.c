@@ -4,21 +4,17 @@
  *                                                    \--> kill of the tree --> finish
  *
  * The program that runs a command keeps its limit, and says in both outputs when it has ended and
- * how: then the engine need not be asked, and what was left in the background, which keeps the
- * streams open, is waited for no longer than a moment. It goes on, and the engine reads and drops
- * what it prints.
+ * how: then the service need not be asked, and what was left in the background, which keeps the
+ * streams open, is waited for no longer than a moment. It goes on, and what it prints is dropped.
  *
- * The engine has no way to end a process. So a tree is ended by a second one, which finds it by its
- * mark and by parentage. It runs as the same user: root has no more rights here, as long as it has
- * no capabilities, and they are not given to a program that the image has brought.
+ * Such services have no way to end a process with all that it has started. So a tree is ended by a
+ * second one, which finds it by its mark and by parentage. It runs as the same user.
  *
  * Invariants: the process is started at most once. A kill succeeds only when nothing marked was
  * left when it was looked for. */
 #include "core/alloc.h"
 #include "core/err.h"
-#include "providers/docker/docker.h"
-#include "providers/docker/files.h"
-#include "providers/docker/process.h"
+#include "providers/remote/process/process.h"
 #include "providers/remote/runner/streamed.h"
 
 #include <stdio.h>
@@ -36,9 +32,10 @@ typedef struct kill_op kill_op;
 
 struct exec_op {
   sbx_steps steps; /* it waits for the process, or for the kill */
+  const sbx_processes *wire;
   sbx_runner_streamed streamed;
   sbx_exec_status *status;
-  sbx_buf request;
+  sbx_process_request request;
   sbx_buf input; /* its standard input; where its end cannot be told it becomes a file first */
   sbx_buf text;  /* what is too long for an argument; the same */
   sbx_op *saves[2];
@@ -61,45 +58,46 @@ struct kill_op {
 
 typedef struct tree_op {
   sbx_steps steps;
+  const sbx_processes *wire;
 } tree_op;
 
 static void on_killer(sbx_op *op, void *arg) {
   tree_op *t = arg;
-  const sbx__docker_end *end = sbx__docker_process_end(op);
+  const sbx_process_end *end = t->wire->ended(op);
   sbx_err err = op->err;
   t->steps.request = NULL;
   if (err.code == SBX_OK && end->exit_code != 0 &&
-      !sbx__docker_has_no_shell(t->steps.session, end, &err))
-    sbx_err_set(&err, SBX_EPROVIDER,
-                "docker: kill: some processes of the command could not be ended");
+      !t->wire->has_no_shell(t->steps.session, end, &err))
+    sbx_err_set(&err, SBX_EPROVIDER, "%s: kill: some processes of the command could not be ended",
+                t->wire->provider);
   sbx_steps_finish(&t->steps, err.code != SBX_OK ? &err : NULL);
 }
 
 /* Success: no process of the command is left, nor a file of ours. */
 static sbx_op *kill_tree(const exec_op *x, sbx_op_done done, void *arg) {
+  const sbx_processes *wire = x->wire;
   sbx_session *session = x->steps.session;
   const sbx_slice files[] = {sbx_slice_str(x->paths[0]), sbx_slice_str(x->paths[1]),
                              sbx_buf_slice(&x->streamed.main)};
-  sbx_json_out json;
-  sbx_buf request;
-  tree_op *t = sbx_steps_new(sizeof *t, session, session->config->loop, done, arg);
+  sbx_process_request request;
+  tree_op *t = sbx_steps_new(sizeof *t, session, x->steps.op.loop, done, arg);
   if (t == NULL)
     return NULL;
-  sbx__docker_process_begin(&json, &request, session, sbx_runner_json(SBX_RUNNER_KILL), NULL,
-                            false);
-  sbx_json_put_string(&json, sbx_slice_str(x->streamed.mark));
-  sbx_json_put_string(&json, sbx_slice_str(""));
+  t->wire = wire;
+  wire->begin(&request, session, sbx__process_text(wire, SBX_RUNNER_KILL), false);
+  wire->word(&request, sbx_slice_str(x->streamed.mark));
+  wire->word(&request, sbx_slice_str(""));
   for (size_t i = 0; i < sizeof files / sizeof *files; i++) {
     if (files[i].len > 0)
-      sbx_json_put_string(&json, files[i]);
+      wire->word(&request, files[i]);
   }
-  sbx__docker_process_end_request(&json);
-  const sbx__docker_process_spec spec = {.request = &request};
-  sbx_op *process = sbx__docker_process(session, &spec, on_killer, t);
+  wire->end(&request, NULL, NULL);
+  const sbx_process_spec spec = {.request = &request};
+  sbx_op *process = wire->start(session, &spec, on_killer, t);
   if (process != NULL)
     sbx_op_set_deadline(process, KILLER_MS);
   sbx_steps_wait_for(&t->steps, process);
-  sbx_buf_deinit(&request);
+  sbx_buf_deinit(&request.buf);
   return &t->steps.op;
 }
 
@@ -121,14 +119,14 @@ static void on_ending(sbx_steps *steps, int reason) {
     return;
   sbx_op *running = steps->request;
   sbx_op_drop(&steps->request, reason);
-  x->status->started = sbx__docker_process_end(running)->may_have_run;
+  x->status->started = x->wire->ended(running)->may_have_run;
 }
 
 static void release(sbx_steps *steps) {
   exec_op *x = (exec_op *)(void *)steps;
-  if (x->request.ptr != NULL)
-    sbx_wipe(x->request.ptr, x->request.len); /* variables may be secrets */
-  sbx_buf_deinit(&x->request);
+  if (x->request.buf.ptr != NULL)
+    sbx_wipe(x->request.buf.ptr, x->request.buf.len); /* variables may be secrets */
+  sbx_buf_deinit(&x->request.buf);
   sbx_buf_deinit(&x->input);
   sbx_buf_deinit(&x->text);
   sbx_runner_streamed_deinit(&x->streamed);
@@ -163,7 +161,7 @@ static void take_lines(exec_op *x) {
   const sbx_runner_trailer *said = sbx_runner_streamed_line(&x->streamed);
   sbx_exec_status *status = x->status;
   sbx_err err;
-  if (sbx_runner_streamed_unstarted(&x->streamed, "docker", &err)) {
+  if (sbx_runner_streamed_unstarted(&x->streamed, x->wire->provider, &err)) {
     sbx_steps_finish(&x->steps, &err);
     return;
   }
@@ -187,9 +185,9 @@ static void take_kill(exec_op *x) {
 }
 
 /* Without the lines: the program itself was ended, or could not run. */
-static void take_exit(exec_op *x, const sbx__docker_end *end) {
+static void take_exit(exec_op *x, const sbx_process_end *end) {
   sbx_err err;
-  if (sbx__docker_has_no_shell(x->steps.session, end, &err)) {
+  if (x->wire->has_no_shell(x->steps.session, end, &err)) {
     x->status->started = false;
     sbx_steps_finish(&x->steps, &err);
     return;
@@ -207,7 +205,7 @@ static void take_exit(exec_op *x, const sbx__docker_end *end) {
   finish_ended(x, false);
 }
 
-/* Whether something runs that nobody would end. In a container that is gone or paused nothing does.
+/* Whether something runs that nobody would end. In a sandbox that is gone or paused nothing does.
  */
 static bool is_left_alone(const exec_op *x, const sbx_err *err) {
   return x->status->started && !x->killed && err->code != SBX_ELOST && err->code != SBX_ECONFLICT;
@@ -215,7 +213,7 @@ static bool is_left_alone(const exec_op *x, const sbx_err *err) {
 
 static void on_process_done(sbx_op *op, void *arg) {
   exec_op *x = arg;
-  const sbx__docker_end *end = sbx__docker_process_end(op);
+  const sbx_process_end *end = x->wire->ended(op);
   x->steps.request = NULL;
   x->running = false;
   x->status->started = end->may_have_run;
@@ -252,7 +250,7 @@ static void on_drain(sbx_timer *timer) {
   exec_op *x = (exec_op *)(void *)((char *)timer - offsetof(exec_op, streamed.drain));
   if (x->running) {
     x->has_background = sbx_runner_streamed_told(&x->streamed);
-    sbx__docker_process_leave(x->steps.request);
+    x->wire->leave(x->steps.request);
   } else if (x->steps.request == NULL) {
     take_kill(x);
   }
@@ -263,14 +261,13 @@ static void on_drain(sbx_timer *timer) {
 static void run(exec_op *x) {
   sbx_session *session = x->steps.session;
   bool direct = x->input.len > 0 && x->paths[0][0] == '\0';
-  const sbx__docker_process_spec spec = {.request = &x->request,
-                                         .input = direct ? sbx_buf_slice(&x->input)
-                                                         : sbx_slice_of(NULL, 0),
-                                         .end_input = true,
-                                         .on_output = on_output,
-                                         .is_told = is_told};
+  const sbx_process_spec spec = {.request = &x->request,
+                                 .input = direct ? sbx_buf_slice(&x->input) : sbx_slice_of(NULL, 0),
+                                 .end_input = true,
+                                 .on_output = on_output,
+                                 .is_told = is_told};
   x->running = true;
-  sbx_steps_wait_for(&x->steps, sbx__docker_process(session, &spec, on_process_done, x));
+  sbx_steps_wait_for(&x->steps, x->wire->start(session, &spec, on_process_done, x));
 }
 
 static void on_saved(sbx_op *op, void *arg) {
@@ -294,8 +291,9 @@ static void save_and_run(exec_op *x) {
   for (size_t i = 0; i < 2; i++) {
     if (x->paths[i][0] == '\0')
       continue;
-    x->saves[i] = sbx__docker_save(x->steps.session, sbx_slice_str(x->paths[i]),
-                                   sbx_buf_slice(bytes[i]), on_saved, x);
+    x->saves[i] =
+        sbx_process_save(x->wire, x->steps.session, x->steps.op.loop, sbx_slice_str(x->paths[i]),
+                         sbx_buf_slice(bytes[i]), on_saved, x);
     if (x->saves[i] == NULL) {
       sbx_steps_finish_code(&x->steps, SBX_ENOMEM);
       return;
@@ -305,65 +303,52 @@ static void save_and_run(exec_op *x) {
     run(x);
 }
 
-static void put_str(sbx_json_out *json, const char *text) {
-  sbx_json_put_string(json, sbx_slice_str(text));
+static void put_word(void *request, sbx_slice word) {
+  const exec_op *x = (exec_op *)(void *)((char *)request - offsetof(exec_op, request));
+  x->wire->word(request, word);
 }
 
-static void put_env(sbx_json_out *json, const exec_op *x, const sbx_exec_spec *spec) {
-  sbx_buf line;
-  sbx_buf_init(&line, SIZE_MAX / 2);
-  sbx_json_put_name(json, sbx_slice_str("Env"));
-  sbx_json_begin_array(json);
-  for (size_t i = 0; i <= spec->env_count; i++) {
-    bool mark = i == spec->env_count;
-    if (!mark && sbx_runner_args_is_set_again(spec, i))
-      continue;
-    sbx_buf_truncate(&line, 0);
-    sbx_buf_append_slice(&line, mark ? sbx_slice_str(SBX_RUNNER_MARK) : spec->env[i].name);
-    sbx_buf_append_char(&line, '=');
-    sbx_buf_append_slice(&line, mark ? sbx_slice_str(x->streamed.token) : spec->env[i].value);
-    sbx_json_put_string(json, sbx_buf_slice(&line));
-  }
-  sbx_json_end_array(json);
-  if (line.error != SBX_OK)
-    json->buf->error = line.error;
-  if (line.ptr != NULL)
-    sbx_wipe(line.ptr, line.len);
-  sbx_buf_deinit(&line);
+static void put_str(exec_op *x, const char *text) {
+  x->wire->word(&x->request, sbx_slice_str(text));
 }
 
 /* The arguments of bound.sh and of wrap.sh. */
 static void write_request(exec_op *x, const sbx_exec_spec *spec) {
+  const sbx_processes *wire = x->wire;
+  const sbx_session *session = x->steps.session;
   char limit[32] = "";
-  sbx_json_out json;
   bool direct = x->input.len > 0 && x->paths[0][0] == '\0';
+  bool closes = wire->closes_outputs != NULL && wire->closes_outputs(session);
   unsigned long long ms = (unsigned long long)spec->timeout_ms;
-  sbx_slice program =
-      sbx_runner_json(spec->kind == SBX_EXEC_CODE ? SBX_RUNNER_BOUND_CODE : SBX_RUNNER_BOUND_SHELL);
+  sbx_runner_program program =
+      spec->kind == SBX_EXEC_CODE ? SBX_RUNNER_BOUND_CODE : SBX_RUNNER_BOUND_SHELL;
   if (spec->timeout_ms != SBX_NO_TIMEOUT)
     snprintf(limit, sizeof limit, "%llu.%03llu", ms / 1000, ms % 1000);
-  sbx__docker_process_begin(&json, &x->request, x->steps.session, program, NULL, direct);
-  put_str(&json, limit);
-  sbx_json_put_string(&json, spec->cwd);
-  put_str(&json, spec->end_background ? "e" : (x->steps.session->is_podman ? "k" : ""));
-  put_str(&json, spec->merge_streams ? "j" : "");
-  put_str(&json, direct ? "-" : x->paths[0]);
-  put_str(&json, x->paths[1]);
-  put_str(&json, "");
-  sbx_runner_args_put(&json, spec);
-  sbx_json_end_array(&json);
-  put_env(&json, x, spec);
-  sbx_json_end_object(&json);
+  wire->begin(&x->request, session, sbx__process_text(wire, program), direct);
+  put_str(x, limit);
+  wire->word(&x->request, spec->cwd);
+  put_str(x, spec->end_background ? "e" : (closes ? "k" : ""));
+  put_str(x, spec->merge_streams ? "j" : "");
+  put_str(x, direct ? "-" : x->paths[0]);
+  put_str(x, x->paths[1]);
+  put_str(x, "");
+  sbx_runner_args_each(spec, put_word, &x->request);
+  wire->end(&x->request, spec, x->streamed.token);
+}
+
+static bool tells_end(const exec_op *x) {
+  return x->wire->tells_end == NULL || x->wire->tells_end(x->steps.session);
 }
 
 static int prepare(exec_op *x, const sbx_exec_spec *spec, sbx_err *err) {
   static const char *const names[2] = {"in", "text"};
   int rc = sbx_runner_args_check(spec, err);
   if (rc == SBX_OK && spec->context.len > 0)
-    rc = sbx_err_set(err, SBX_EUNSUPPORTED, "docker: there are no contexts of an interpreter");
+    rc = sbx_err_set(err, SBX_EUNSUPPORTED, "%s: there are no contexts of an interpreter",
+                     x->wire->provider);
   if (rc != SBX_OK)
     return rc;
-  const bool needed[2] = {spec->stdin_bytes.len > 0 && !sbx__docker_tells_end(x->steps.session),
+  const bool needed[2] = {spec->stdin_bytes.len > 0 && !tells_end(x),
                           sbx_runner_args_is_long(spec)};
   for (size_t i = 0; i < 2; i++) {
     if (needed[i])
@@ -377,32 +362,34 @@ static int prepare(exec_op *x, const sbx_exec_spec *spec, sbx_err *err) {
     sbx_buf_append_slice(&x->text, spec->text);
   }
   write_request(x, spec);
-  rc = x->request.error != SBX_OK ? x->request.error
-                                  : (x->input.error != SBX_OK ? x->input.error : x->text.error);
-  return rc == SBX_OK ? SBX_OK
-                      : sbx_err_set(err, rc,
-                                    rc == SBX_ETOOBIG
-                                        ? "docker: the command, its variables or its input are too "
-                                          "large; pass long text through a file"
-                                        : NULL);
+  rc = x->request.buf.error != SBX_OK ? x->request.buf.error
+                                      : (x->input.error != SBX_OK ? x->input.error : x->text.error);
+  if (rc == SBX_ETOOBIG)
+    return sbx_err_set(err, rc,
+                       "%s: the command, its variables or its input are too large; pass long text "
+                       "through a file",
+                       x->wire->provider);
+  return rc == SBX_OK ? SBX_OK : sbx_err_set(err, rc, NULL);
 }
 
-sbx_op *sbx__docker_exec(sbx_session *session, const sbx_exec_spec *spec, sbx_output *out,
-                         sbx_exec_status *status, sbx_op_done done, void *arg) {
+sbx_op *sbx_process_exec(const sbx_processes *wire, sbx_session *session, sbx_loop *loop,
+                         const sbx_exec_spec *spec, sbx_output *out, sbx_exec_status *status,
+                         sbx_op_done done, void *arg) {
   sbx_err err;
-  exec_op *x = sbx_steps_new(sizeof *x, session, session->config->loop, done, arg);
+  exec_op *x = sbx_steps_new(sizeof *x, session, loop, done, arg);
   *status = (sbx_exec_status){.outcome = SBX_EXITED};
   if (x == NULL)
     return NULL;
   x->steps.ending = on_ending;
   x->steps.let_go = let_go;
   x->steps.release = release;
+  x->wire = wire;
   x->status = status;
   x->end_background = spec->end_background;
   sbx_buf_init(&x->input, MOST_INPUT);
   sbx_buf_init(&x->text, SIZE_MAX / 2);
   x->streamed.drain_ms = DRAIN_MS;
-  sbx_timer_init(&x->streamed.drain, session->config->loop, on_drain);
+  sbx_timer_init(&x->streamed.drain, loop, on_drain);
   if (sbx_runner_streamed_init(&x->streamed, spec, out, status, &err) == SBX_OK &&
       prepare(x, spec, &err) == SBX_OK)
     save_and_run(x);
@@ -457,8 +444,8 @@ static void kill_now(sbx_steps *steps) {
   sbx_steps_wait_for(steps, kill_tree(x, on_all_killed, k));
 }
 
-sbx_op *sbx__docker_kill(sbx_session *session, sbx_op *exec, sbx_op_done done, void *arg) {
-  kill_op *k = sbx_steps_new(sizeof *k, session, session->config->loop, done, arg);
+sbx_op *sbx_process_kill(sbx_session *session, sbx_op *exec, sbx_op_done done, void *arg) {
+  kill_op *k = sbx_steps_new(sizeof *k, session, exec->loop, done, arg);
   if (k == NULL)
     return NULL;
   k->exec = (exec_op *)(void *)exec;

@@ -1,13 +1,13 @@
 /* line.c - one line of the runner as a process.
  *
  * Invariant: what a line has printed is handed on whole, or not at all. */
-#include "providers/docker/line.h"
+#include "providers/remote/process/process.h"
 
 #include "core/err.h"
-#include "providers/docker/process.h"
 
 typedef struct line_op {
   sbx_steps steps;
+  const sbx_processes *wire;
   sbx_runner_op *op; /* it ends this op with itself */
   sbx_buf printed;
 } line_op;
@@ -19,7 +19,7 @@ static void release(sbx_steps *steps) {
 static void on_output(void *arg, sbx_stream stream, sbx_slice bytes) {
   line_op *l = arg;
   if (stream == SBX_STDOUT && sbx_buf_append_slice(&l->printed, bytes) != SBX_OK)
-    sbx__docker_process_leave(l->steps.request);
+    l->wire->leave(l->steps.request);
 }
 
 /* The report has an end of its own. */
@@ -34,7 +34,7 @@ static void on_process(sbx_op *process, void *arg) {
   if (err.code == SBX_OK && l->printed.error != SBX_OK)
     sbx_err_set(&err, l->printed.error, NULL);
   else if (err.code == SBX_OK)
-    sbx__docker_has_no_shell(l->steps.session, sbx__docker_process_end(process), &err);
+    l->wire->has_no_shell(l->steps.session, l->wire->ended(process), &err);
   sbx_steps_finish(&l->steps, err.code != SBX_OK ? &err : NULL);
 }
 
@@ -51,33 +51,24 @@ static void on_line(sbx_op *done, void *arg) {
   sbx_runner_answered(op, &answer);
 }
 
-static void send_line(sbx_runner_op *op, sbx_buf *body, const sbx_runner_sending *how) {
+void sbx_process_line(const sbx_processes *wire, sbx_runner_op *op, sbx_buf *body,
+                      const sbx_runner_sending *how) {
   sbx_session *session = op->steps.session;
-  sbx_json_out json;
-  sbx_buf request;
+  sbx_process_request request;
   line_op *l = sbx_steps_new(sizeof *l, session, op->runner->loop, on_line, op);
-  sbx__docker_process_begin(&json, &request, session, sbx_buf_slice(body), NULL, false);
-  sbx__docker_process_end_request(&json);
+  wire->begin(&request, session, sbx_buf_slice(body), false);
+  wire->end(&request, NULL, NULL);
   if (body->error != SBX_OK)
-    request.error = body->error;
+    request.buf.error = body->error;
   sbx_buf_deinit(body);
   if (l != NULL) {
-    const sbx__docker_process_spec spec = {
-        .request = &request, .on_output = on_output, .is_told = is_told};
+    const sbx_process_spec spec = {.request = &request, .on_output = on_output, .is_told = is_told};
     l->steps.release = release;
+    l->wire = wire;
     l->op = op;
     sbx_buf_init(&l->printed, how->max_bytes);
-    sbx_steps_wait_for(&l->steps, sbx__docker_process(session, &spec, on_process, l));
+    sbx_steps_wait_for(&l->steps, wire->start(session, &spec, on_process, l));
   }
-  sbx_buf_deinit(&request);
+  sbx_buf_deinit(&request.buf);
   sbx_steps_wait_for(&op->steps, l != NULL ? &l->steps.op : NULL);
-}
-
-static const sbx_runner_wire wire = {.provider = "docker", .send = send_line};
-
-sbx_runner *sbx__docker_runner(sbx_session *session) {
-  session->runner.wire = &wire;
-  session->runner.loop = session->config->loop;
-  session->runner.json = true;
-  return &session->runner;
 }
