@@ -17,6 +17,7 @@ export { E2BSandbox } from "./e2b.js";
 export { PathSecurityError, SANDBOX_ERROR_CODES, SandboxError } from "./errors.js";
 export { HttpSandbox } from "./http.js";
 export { LocalSandbox } from "./local.js";
+export { ModalSandbox } from "./modal.js";
 export { createSandbox, listSandboxProviders, registerSandboxProvider } from "./registry.js";
 export {
   AgentCoreSandboxToolkit,
@@ -25,6 +26,7 @@ export {
   E2BSandboxToolkit,
   HttpSandboxToolkit,
   LocalSandboxToolkit,
+  ModalSandboxToolkit,
   SandboxToolkit,
   Toolkit,
   VercelSandboxToolkit,

@@ -5,6 +5,7 @@ import { DockerSandbox } from "./docker.js";
 import { E2BSandbox } from "./e2b.js";
 import { HttpSandbox } from "./http.js";
 import { LocalSandbox } from "./local.js";
+import { ModalSandbox } from "./modal.js";
 import { checkFunction, checkString, invalid, meantName, reading } from "./options.js";
 import { checkSandbox } from "./toolkit.js";
 import { VercelSandbox } from "./vercel.js";
@@ -23,6 +24,7 @@ const factories = new Map([
   ["http", (options) => new HttpSandbox(options)],
   ["vercel", (options) => new VercelSandbox(options)],
   ["agentcore", (options) => new AgentCoreSandbox(options)],
+  ["modal", (options) => new ModalSandbox(options)],
 ]);
 const NAME = /^[a-z0-9][a-z0-9_-]{0,44}$/;
 

@@ -9,13 +9,14 @@ import { DockerSandbox } from "./docker.js";
 import { E2BSandbox } from "./e2b.js";
 import { HttpSandbox } from "./http.js";
 import { LocalSandbox } from "./local.js";
+import { ModalSandbox } from "./modal.js";
 import { asyncDispose, checkBoolean, checkInteger, checkNames, detached, inspectKey, invalid, kindOf, reading, shownAs } from "./options.js";
 import { AGENT_PREFIX, TOOL_ROLES, sandboxTools } from "./tools.js";
 import { VercelSandbox } from "./vercel.js";
 
 /** @import { CloudSandbox, DaytonaSandboxOptions, DockerSandboxOptions, E2BSandboxOptions } from "../types/index.js" */
 /** @import { HttpSandboxOptions, LocalSandboxOptions, SandboxCloseOptions, SandboxTools, SandboxToolOptions, ToolDef } from "../types/index.js" */
-/** @import { VercelSandboxOptions } from "../types/index.js" */
+/** @import { ModalSandboxOptions, VercelSandboxOptions } from "../types/index.js" */
 /** @import { ToolRole, ToolSettings } from "./tools.js" */
 /** @import { AgentCoreSandboxOptions } from "../types/index.js" */
 
@@ -210,6 +211,18 @@ export class AgentCoreSandboxToolkit extends SandboxToolkit {
   /** @param {AgentCoreSandboxOptions} [options] @param {SandboxToolOptions} [tools] */
   constructor(options, tools) {
     super(new AgentCoreSandbox(unnamed(options, "AgentCoreSandbox"), "AgentCoreSandboxToolkit"), named("agentcore", tools, "AgentCoreSandboxToolkit"));
+  }
+}
+
+/**
+ * The four tools of a new ModalSandbox, named `sandbox_modal_*`.
+ *
+ * @extends {SandboxToolkit<ModalSandbox>}
+ */
+export class ModalSandboxToolkit extends SandboxToolkit {
+  /** @param {ModalSandboxOptions} [options] @param {SandboxToolOptions} [tools] */
+  constructor(options, tools) {
+    super(new ModalSandbox(unnamed(options, "ModalSandbox"), "ModalSandboxToolkit"), named("modal", tools, "ModalSandboxToolkit"));
   }
 }
 

@@ -7,6 +7,7 @@ export { DockerSandbox } from "./docker.js";
 export { E2BSandbox } from "./e2b.js";
 export { HttpSandbox } from "./http.js";
 export { LocalSandbox } from "./local.js";
+export { ModalSandbox } from "./modal.js";
 export {
   AgentCoreSandboxToolkit,
   DaytonaSandboxToolkit,
@@ -14,6 +15,7 @@ export {
   E2BSandboxToolkit,
   HttpSandboxToolkit,
   LocalSandboxToolkit,
+  ModalSandboxToolkit,
   SandboxToolkit,
   Toolkit,
   VercelSandboxToolkit,

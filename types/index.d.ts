@@ -923,6 +923,61 @@ export class AgentCoreSandbox extends NativeSandbox {
   get providerId(): string;
 }
 
+// ---- Modal ----------------------------------------------------------------------------------------
+
+/** Of a variable's name in parentheses the value is the default; then comes Modal's own configuration file. */
+export interface ModalSandboxOptions extends Omit<RemoteSandboxOptions, "apiKey"> {
+  /** With `tokenSecret`. (MODAL_TOKEN_ID) */
+  tokenId?: string | undefined;
+  /** (MODAL_TOKEN_SECRET) */
+  tokenSecret?: string | undefined;
+  /** Of ~/.modal.toml, or the file that MODAL_CONFIG_PATH names; default: the active one. (MODAL_PROFILE) */
+  profile?: string | undefined;
+  /** Of Modal; default: the account's. (MODAL_ENVIRONMENT) */
+  environment?: string | undefined;
+  /** Under which the sandbox is made; made when it is missing. Default "cloudsandbox". */
+  app?: string | undefined;
+  /** Id of an existing sandbox to work in; it is not terminated by close(). */
+  sandboxId?: string | undefined;
+  /** Only with `sandboxId`: close() terminates it all the same. */
+  owned?: boolean | undefined;
+  /** Of the new sandbox; one that is taken in this app rejects. */
+  name?: string | undefined;
+  /** Of a registry; built by Modal at its first use. Default "python:3.12-slim". */
+  image?: string | undefined;
+  /** Of an image that Modal has built; in place of `image`. */
+  imageId?: string | undefined;
+  /** Default: the environment's. (MODAL_IMAGE_BUILDER_VERSION) */
+  imageBuilderVersion?: "2023.12" | "2024.04" | "2024.10" | "2025.06" | "PREVIEW" | undefined;
+  /** Absolute; where commands run. Default: the image's. */
+  workingDir?: string | undefined;
+  cpus?: number | undefined;
+  memoryMb?: number | undefined;
+  /** After which Modal ends the sandbox: 1 to 86400, default 300. */
+  lifetimeSeconds?: number | undefined;
+  /** Modal also ends it after so long without a command. */
+  idleTimeoutSeconds?: number | undefined;
+  /** No network at all. */
+  blockNetwork?: boolean | undefined;
+  /** Only these; such as "*.example.com". */
+  allowedDomains?: readonly string[] | undefined;
+  /** Only these; such as "192.0.2.0/24". */
+  allowedCidrs?: readonly string[] | undefined;
+  /** Variables of everything that runs in the sandbox. */
+  env?: Record<string, string> | undefined;
+  tags?: Record<string, string> | undefined;
+}
+
+/** A name like those of the other providers. */
+export type ModalSandboxConfig = ModalSandboxOptions;
+
+/** A sandbox at Modal. It is terminated by `close()`, and keeps nothing when its lifetime is over. */
+export class ModalSandbox extends NativeSandbox {
+  constructor(options?: ModalSandboxOptions);
+  /** "modal" */
+  get providerId(): string;
+}
+
 // ---- E2B ------------------------------------------------------------------------------------------
 
 export interface E2BSandboxOptions extends SandboxPolicyOptions {
@@ -1400,6 +1455,7 @@ export interface SandboxProviders {
   http: { options: HttpSandboxOptions; sandbox: HttpSandbox };
   vercel: { options: VercelSandboxOptions; sandbox: VercelSandbox };
   agentcore: { options: AgentCoreSandboxOptions; sandbox: AgentCoreSandbox };
+  modal: { options: ModalSandboxOptions; sandbox: ModalSandbox };
 }
 
 /**
@@ -1466,6 +1522,11 @@ export class DaytonaSandboxToolkit<Options extends SandboxToolOptions = {}> exte
 /** The four `sandbox_agentcore_*` tools of a new AgentCoreSandbox. */
 export class AgentCoreSandboxToolkit<Options extends SandboxToolOptions = {}> extends SandboxToolkit<AgentCoreSandbox, Options> {
   constructor(options?: AgentCoreSandboxOptions, tools?: Options);
+}
+
+/** The four `sandbox_modal_*` tools of a new ModalSandbox. */
+export class ModalSandboxToolkit<Options extends SandboxToolOptions = {}> extends SandboxToolkit<ModalSandbox, Options> {
+  constructor(options?: ModalSandboxOptions, tools?: Options);
 }
 
 /** The four `sandbox_vercel_*` tools of a new VercelSandbox. */

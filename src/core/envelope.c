@@ -1,4 +1,4 @@
-/* envelope.c - decoder and encoder for the Connect protocol's enveloped streams.
+/* envelope.c - decoder and encoder for enveloped streams.
  *
  * Invariant: at most one envelope is held, and never more of it than `max`; an envelope that
  * arrives in one piece is handed on without a copy. */
@@ -13,6 +13,11 @@ void sbx_envelope_init(sbx_envelope *decoder, size_t max, sbx_envelope_fn fn, vo
   decoder->fn = fn;
   decoder->arg = arg;
   sbx_buf_init(&decoder->payload, max);
+}
+
+void sbx_envelope_init_plain(sbx_envelope *decoder, size_t max, sbx_envelope_fn fn, void *arg) {
+  sbx_envelope_init(decoder, max, fn, arg);
+  decoder->plain = true;
 }
 
 void sbx_envelope_deinit(sbx_envelope *decoder) {
@@ -30,7 +35,7 @@ static size_t take_head(sbx_envelope *decoder, sbx_slice bytes) {
 
 static int check_head(sbx_envelope *decoder, sbx_err *err) {
   const unsigned char *head = decoder->head;
-  if ((head[0] & ~SBX_ENVELOPE_END) != 0)
+  if ((head[0] & ~(decoder->plain ? 0 : SBX_ENVELOPE_END)) != 0)
     return sbx_err_set(err, SBX_EPROTO, "the stream has an envelope with unknown flags 0x%02x",
                        head[0]);
   decoder->payload_len =
@@ -89,7 +94,7 @@ int sbx_envelope_feed(sbx_envelope *decoder, sbx_slice bytes, sbx_err *err) {
 }
 
 int sbx_envelope_finish(const sbx_envelope *decoder, sbx_err *err) {
-  if (decoder->ended)
+  if (decoder->ended || (decoder->plain && decoder->head_len == 0))
     return SBX_OK;
   return sbx_err_set(err, SBX_EPROTO, "the stream broke off: its end is missing");
 }

@@ -126,11 +126,13 @@ size_t sbx__http_on_header(char *ptr, size_t size, size_t count, void *arg) {
   if (x->head_bytes > HEADS_MAX)
     return refuse(x, sbx_err_set(&x->failure, SBX_EPROTO, "%s %s: the answer is all heads",
                                  x->method, x->target));
-  if (x->head_done) /* trailers */
+  if (x->head_done && !x->keep_trailers)
     return line.len;
   while (line.len > 0 && (line.ptr[line.len - 1] == '\n' || line.ptr[line.len - 1] == '\r'))
     line.len--;
-  if (line.len == 0)
+  if (x->head_done)
+    code = line.len > 0 ? sbx_headers_add_line(&x->http.trailers, line, &x->failure) : SBX_OK;
+  else if (line.len == 0)
     code = end_of_head(x);
   else if (sbx_slice_starts_with(line, sbx_slice_str("HTTP/")))
     sbx_headers_deinit(&x->http.headers);
@@ -262,6 +264,7 @@ static void abort_exchange(sbx_op *op, int reason) {
 static void destroy_exchange(sbx_op *op) {
   sbx__exchange *x = exchange_of(op);
   sbx_headers_deinit(&x->http.headers);
+  sbx_headers_deinit(&x->http.trailers);
   sbx_buf_deinit(&x->http.body);
   sbx_free(x->target);
   sbx_free(x);
@@ -294,7 +297,9 @@ static void copy_settings(sbx__exchange *x, const sbx_http_request *request) {
   x->on_head = request->on_head;
   x->on_bytes = request->on_bytes;
   x->consumer = request->consumer;
+  x->keep_trailers = request->keep_trailers;
   sbx_headers_init(&x->http.headers, SBX_HTTP_HEAD_MAX);
+  sbx_headers_init(&x->http.trailers, SBX_HTTP_HEAD_MAX);
   /* The body of an error may be larger than what is asked of a success. */
   size_t most = x->max_bytes > SBX_HTTP_ERROR_BODY_MAX ? x->max_bytes : SBX_HTTP_ERROR_BODY_MAX;
   sbx_buf_init(&x->http.body, most);

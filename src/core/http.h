@@ -18,8 +18,11 @@
 
 typedef enum sbx_http_version {
   SBX_HTTP_1_1,
-  SBX_HTTP_2,      /* over TLS where the server offers it, else 1.1 */
-  SBX_HTTP_2_PRIOR /* without TLS too, and never 1.1 */
+  SBX_HTTP_2,       /* over TLS where the server offers it, else 1.1 */
+  SBX_HTTP_2_PRIOR, /* without TLS too, and never 1.1 */
+  /* What needs HTTP/2: as SBX_HTTP_2 over TLS, so that connections are shared also by the libraries
+   * that cannot share those of prior knowledge; by prior knowledge without TLS. */
+  SBX_HTTP_2_NEEDED
 } sbx_http_version;
 
 /* What the host's environment says; each is empty when it says nothing. Nothing here reads it: a
@@ -115,6 +118,7 @@ typedef struct sbx_http_request {
   const char *upgrade;
   sbx_slice input; /* borrowed until the exchange is over or aborted */
   bool end_input;
+  bool keep_trailers; /* into `trailers` of the exchange; else they are skipped */
 } sbx_http_request;
 
 /* ---- exchange ---- */
@@ -124,9 +128,10 @@ typedef struct sbx_http {
   sbx_op op;
   int status; /* 0 until a head has come */
   sbx_headers headers;
-  sbx_buf body;    /* take it with sbx_buf_take() where it is wanted for longer */
-  bool sent_maybe; /* bytes of the request may have left: it may have been executed */
-  int os_error;    /* why it could not connect, as errno; 0: not known */
+  sbx_headers trailers; /* what came behind the body */
+  sbx_buf body;         /* take it with sbx_buf_take() where it is wanted for longer */
+  bool sent_maybe;      /* bytes of the request may have left: it may have been executed */
+  int os_error;         /* why it could not connect, as errno; 0: not known */
 } sbx_http;
 
 /* Starts an exchange; everything that fails comes with `done`: SBX_EINVAL (the request),

@@ -300,11 +300,12 @@ bool sbx__http_can_share_prior(const sbx_curl *curl) {
 static int apply_version(const sbx_http_client *client, const sbx_curl *curl, CURL *easy,
                          bool https, sbx_err *err) {
   long version = CURL_HTTP_VERSION_1_1;
-  if (client->version == SBX_HTTP_2_PRIOR && !curl->has_http2)
+  bool needed = client->version == SBX_HTTP_2_NEEDED;
+  if ((client->version == SBX_HTTP_2_PRIOR || needed) && !curl->has_http2)
     return sbx_err_set(err, SBX_ELIBRARY, "this service needs a libcurl with HTTP/2");
-  if (client->version == SBX_HTTP_2_PRIOR)
+  if (client->version == SBX_HTTP_2_PRIOR || (needed && !https))
     version = CURL_HTTP_VERSION_2_PRIOR_KNOWLEDGE;
-  else if (client->version == SBX_HTTP_2 && curl->has_http2 && https)
+  else if (client->version != SBX_HTTP_1_1 && curl->has_http2 && https)
     version = CURL_HTTP_VERSION_2TLS;
   curl->easy_setopt(easy, CURLOPT_HTTP_VERSION, version);
   /* Requests that start together wait for the first one's connection and share it. Not without TLS:

@@ -68,9 +68,10 @@ typedef struct sbx__exchange {
   int (*on_bytes)(void *consumer, sbx_slice bytes, sbx_err *err);
   void *consumer;
 
-  bool watched;    /* libcurl tells when it is about to send */
-  bool sent;       /* it has told so */
-  bool resent;     /* on a connection of its own, since a kept one was closed */
+  bool watched; /* libcurl tells when it is about to send */
+  bool sent;    /* it has told so */
+  bool resent;  /* on a connection of its own, since a kept one was closed */
+  bool keep_trailers;
   bool head_done;  /* the final reply's head is complete */
   bool enough;     /* ended on purpose; what came is the reply */
   bool unreadable; /* the body of an error is compressed */

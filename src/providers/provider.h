@@ -212,6 +212,7 @@ extern const sbx_provider sbx_docker_provider;
 extern const sbx_provider sbx_http_provider;
 extern const sbx_provider sbx_vercel_provider;
 extern const sbx_provider sbx_agentcore_provider;
+extern const sbx_provider sbx_modal_provider;
 
 /* The provider with this id, or NULL. */
 const sbx_provider *sbx_provider_find(const char *id);

@@ -14,7 +14,7 @@ extern const sbx_provider sbx_line_provider; /* test/providers/line */
 
 static const sbx_provider *const providers[] = {
     &sbx_local_provider, &sbx_e2b_provider,    &sbx_daytona_provider,   &sbx_docker_provider,
-    &sbx_http_provider,  &sbx_vercel_provider, &sbx_agentcore_provider,
+    &sbx_http_provider,  &sbx_vercel_provider, &sbx_agentcore_provider, &sbx_modal_provider,
 #ifdef SBX_TEST_PROVIDERS
     &sbx_line_provider,
 #endif

@@ -26,6 +26,7 @@ import { daytonaRows } from "./daytona.js";
 import { dockerAgents, dockerRows, engineRows } from "./docker.js";
 import { httpRows } from "./http.js";
 import { lineRows } from "./line.js";
+import { modalRows } from "./modal.js";
 import { vercelRows } from "./vercel.js";
 
 /** Makes things that are closed when the test ends, after which `then` runs. */
@@ -193,6 +194,7 @@ const emulated = async () => [
   ...(await httpRows(closer)),
   ...(await vercelRows(closer)),
   ...(await agentCoreRows(closer)),
+  ...(await modalRows(closer)),
   ...(await lineRows(closer)),
   ...(await dockerRows(closer)),
 ];

@@ -79,6 +79,37 @@ static void test_refused(void **state) {
   assert_int_equal(feed_all(LIT("\0\0\0\0\x01x"), 16, SBX_EQUOTA, &whole), SBX_EQUOTA);
 }
 
+/* gRPC's have no last one, and may end behind each. */
+static void test_plain(void **state) {
+  (void)state;
+  const sbx_slice stream = LIT("\0\0\0\0\2ab\0\0\0\0\0\0\0\0\0\1c");
+  for (size_t len = 0; len <= stream.len; len++) {
+    for (size_t first = 0; first <= len; first++) {
+      seen s = {0};
+      sbx_envelope d;
+      sbx_err err;
+      sbx_buf_init(&s.text, 4096);
+      sbx_envelope_init_plain(&d, 16, collect, &s);
+      assert_int_equal(feed_split(&d, sbx_slice_of(stream.ptr, len), first, first, &err), SBX_OK);
+      bool whole = len == 0 || len == 7 || len == 12 || len == 18;
+      assert_int_equal(sbx_envelope_finish(&d, &err), whole ? SBX_OK : SBX_EPROTO);
+      if (len == stream.len)
+        assert_true(sbx_slice_eq(sbx_buf_slice(&s.text), LIT("<ab><><c>")));
+      sbx_envelope_deinit(&d);
+      sbx_buf_deinit(&s.text);
+    }
+  }
+  for (char flag = 1; flag < 4; flag++) {
+    const char head[5] = {flag, 0, 0, 0, 0};
+    seen s = {0};
+    sbx_envelope d;
+    sbx_err err;
+    sbx_envelope_init_plain(&d, 16, collect, &s);
+    assert_int_equal(sbx_envelope_feed(&d, sbx_slice_of(head, 5), &err), SBX_EPROTO);
+    sbx_envelope_deinit(&d);
+  }
+}
+
 static void test_end_is_needed(void **state) {
   (void)state;
   sbx_buf stream;
@@ -111,9 +142,8 @@ static void test_out_of_memory(void **state) {
 
 int main(void) {
   const struct CMUnitTest tests[] = {
-      cmocka_unit_test(test_every_split),
-      cmocka_unit_test(test_refused),
-      cmocka_unit_test(test_end_is_needed),
+      cmocka_unit_test(test_every_split),   cmocka_unit_test(test_refused),
+      cmocka_unit_test(test_plain),         cmocka_unit_test(test_end_is_needed),
       cmocka_unit_test(test_out_of_memory),
   };
   return cmocka_run_group_tests(tests, NULL, NULL);

@@ -23,6 +23,7 @@ const KEEP_ALIVE_MS = 610_000;
  * @property {{ key: string | Buffer, cert: string | Buffer, ca?: string | Buffer }} [tls] serves h2 and HTTP/1.1 by
  *   ALPN; `ca`: only to clients with a certificate of that authority
  * @property {boolean} [http1] no HTTP/2 under TLS
+ * @property {boolean} [h2c] without TLS: HTTP/2 by prior knowledge, and nothing else
  * @property {boolean} [noContinue] never answers "Expect: 100-continue"
  * @property {boolean} [upgrades] a handler may accept an upgrade (HTTP/1.1) by `exchange.upgrade`; without
  *   this such a request is like any other
@@ -70,7 +71,7 @@ export class Engine {
   /** What handlers threw without the client having gone: an honest emulator leaves this empty. @type {unknown[]} */
   errors = [];
   #accepted = 0;
-  /** @type {Set<http.Server | https.Server | http2.Http2SecureServer>} */
+  /** @type {Set<http.Server | https.Server | http2.Http2Server | http2.Http2SecureServer>} */
   #servers = new Set();
   /** @type {Map<import("node:net").Socket, number>} */
   #sockets = new Map();
@@ -90,7 +91,7 @@ export class Engine {
    * @returns {Promise<{ url: string, port: number }>}
    */
   async listen(options) {
-    const { name, handler, route, port = 0, host = "127.0.0.1", socketPath, tls, noContinue = false, upgrades = false } = options;
+    const { name, handler, route, port = 0, host = "127.0.0.1", socketPath, tls, h2c, noContinue = false, upgrades = false } = options;
     this.connections[name] ??= 0;
     const server = makeServer(options);
     Object.assign(server, { keepAliveTimeout: KEEP_ALIVE_MS, requestTimeout: 0, headersTimeout: 0 });
@@ -109,7 +110,7 @@ export class Engine {
       });
     });
     const onRequest = (/** @type {any} */ req, /** @type {any} */ res) => {
-      const raw = tls ? byPeer.get(`${req.socket?.remoteAddress}:${req.socket?.remotePort}`) : req.socket;
+      const raw = tls || h2c ? byPeer.get(`${req.socket?.remoteAddress}:${req.socket?.remotePort}`) : req.socket;
       void this.#serve({ name, handler, route }, req, res, raw);
     };
     server.on("request", onRequest);
@@ -125,7 +126,7 @@ export class Engine {
         onRequest(req, res);
       });
     }
-    if (tls) server.on("sessionError", () => {});
+    if (tls || h2c) server.on("sessionError", () => {});
     await /** @type {Promise<void>} */ (
       new Promise((resolve, reject) => {
         server.once("error", reject);
@@ -248,6 +249,7 @@ export class Engine {
       connection: (raw && this.#sockets.get(raw)) ?? 0,
       headers: req.headers,
       body: "",
+      bytes: Buffer.alloc(0),
       bodyBytes: 0,
       status: 0,
       sentBytes: 0,
@@ -289,8 +291,8 @@ export class Engine {
 }
 
 /** @param {ListenOptions} options */
-function makeServer({ tls, http1 }) {
-  if (!tls) return http.createServer();
+function makeServer({ tls, http1, h2c }) {
+  if (!tls) return h2c ? http2.createServer() : http.createServer();
   const all = { ...tls, requestCert: tls.ca !== undefined, rejectUnauthorized: tls.ca !== undefined };
   return http1 ? https.createServer(all) : http2.createSecureServer({ ...all, allowHTTP1: true });
 }

@@ -60,6 +60,7 @@ const CONNECTION_HEADERS = new Set(["connection", "keep-alive", "transfer-encodi
  * @property {number} connection number of the TCP connection, in the order of acceptance
  * @property {Record<string, string | string[] | undefined>} headers
  * @property {string} body text of the first MiB
+ * @property {Buffer} bytes the same as it came
  * @property {number} bodyBytes
  * @property {number} status 0 until a reply has begun
  * @property {number} sentBytes of the reply's body
@@ -113,6 +114,7 @@ export class Exchange {
     this.query = this.url.searchParams;
     this.isHttp2 = req.httpVersionMajor === 2;
     Object.defineProperty(record, "body", { get: () => Buffer.concat(this.#logged).toString(), enumerable: true });
+    Object.defineProperty(record, "bytes", { get: () => Buffer.concat(this.#logged) });
     record.closed = this.#gone = new Promise((resolve) => {
       res.on("close", () => {
         const finished = res.writableFinished || this.#finished;
@@ -264,7 +266,8 @@ export class Exchange {
     if (stop && bytes.length >= room) await this.#stopNow(stop);
   }
 
-  async end() {
+  /** @param {Record<string, string>} [trailers] what comes behind the body */
+  async end(trailers) {
     if (this.#muted || this.#halted || this.signal.aborted) return;
     if (this.#fault?.stop?.after !== undefined) {
       await this.#stopNow(this.#fault.stop);
@@ -273,7 +276,10 @@ export class Exchange {
     if (this.#tunnel) {
       this.#finished = true;
       this.#tunnel.end();
-    } else this.res.end();
+    } else {
+      if (trailers) this.res.addTrailers(trailers);
+      this.res.end();
+    }
     await this.#gone;
   }
 

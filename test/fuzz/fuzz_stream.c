@@ -39,6 +39,22 @@ static int run_envelopes(sbx_slice in, size_t piece, sbx_buf *seen) {
   return rc;
 }
 
+static int run_plain(sbx_slice in, size_t piece, sbx_buf *seen) {
+  sbx_envelope d;
+  sbx_err err;
+  int rc = SBX_OK;
+  sbx_envelope_init_plain(&d, MAX_PAYLOAD, on_envelope, seen);
+  for (size_t at = 0; rc == SBX_OK && at < in.len; at += piece) {
+    size_t n = in.len - at < piece ? in.len - at : piece;
+    rc = sbx_envelope_feed(&d, sbx_slice_of(in.ptr + at, n), &err);
+  }
+  if (rc == SBX_OK)
+    rc = sbx_envelope_finish(&d, &err);
+  MUST(!d.ended);
+  sbx_envelope_deinit(&d);
+  return rc;
+}
+
 static int run_lines(sbx_slice in, size_t piece, sbx_buf *seen) {
   sbx_lines d;
   sbx_err err;
@@ -109,6 +125,7 @@ int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size) {
   sbx_slice in = sbx_slice_of((const char *)data + 1, size - 1);
   size_t piece = (size_t)data[0] % 16 + 1;
   fuzz_check_split(run_envelopes, in, piece);
+  fuzz_check_split(run_plain, in, piece);
   fuzz_check_split(run_lines, in, piece);
   fuzz_check_split(run_frames, in, piece);
   fuzz_check_split(run_head, in, piece);

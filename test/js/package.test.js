@@ -18,25 +18,25 @@ const manifest = JSON.parse(readFileSync(path.join(ROOT, "package.json"), "utf8"
 const ROOT_NAMES = [
   "AgentCoreSandbox", "AgentCoreSandboxToolkit",
   "DaytonaSandbox", "DaytonaSandboxToolkit", "DockerSandbox", "DockerSandboxToolkit", "E2BSandbox", "E2BSandboxToolkit", "HttpSandbox", "HttpSandboxToolkit",
-  "LocalSandbox", "LocalSandboxToolkit", "PathSecurityError", "SANDBOX_ERROR_CODES", "SandboxAgent", "SandboxError", "SandboxToolkit", "Toolkit",
+  "LocalSandbox", "LocalSandboxToolkit", "ModalSandbox", "ModalSandboxToolkit", "PathSecurityError", "SANDBOX_ERROR_CODES", "SandboxAgent", "SandboxError", "SandboxToolkit", "Toolkit",
   "VercelSandbox", "VercelSandboxToolkit", "collectToolkitTools", "createSandbox", "defineTool", "describeToolLibrary", "listSandboxProviders",
   "registerSandboxProvider", "removeStaleDockerSandboxes",
 ];
 const TOOLKIT_NAMES = [
   "AgentCoreSandbox", "AgentCoreSandboxToolkit",
   "DaytonaSandbox", "DaytonaSandboxToolkit", "DockerSandbox", "DockerSandboxToolkit", "E2BSandbox", "E2BSandboxToolkit", "HttpSandbox", "HttpSandboxToolkit",
-  "LocalSandbox", "LocalSandboxToolkit", "SandboxAgent", "SandboxToolkit", "Toolkit",
+  "LocalSandbox", "LocalSandboxToolkit", "ModalSandbox", "ModalSandboxToolkit", "SandboxAgent", "SandboxToolkit", "Toolkit",
   "VercelSandbox", "VercelSandboxToolkit", "collectToolkitTools", "describeToolLibrary",
 ];
 
 describe("examples", { concurrency: 2 }, () => {
-  for (const name of ["e2b-agent.ts", "daytona-agent.ts", "two-providers.js", "http-agent.js", "vercel-agent.ts", "agentcore-agent.ts"]) {
+  for (const name of ["e2b-agent.ts", "daytona-agent.ts", "two-providers.js", "http-agent.js", "vercel-agent.ts", "agentcore-agent.ts", "modal-agent.ts"]) {
     test(`${name} without a key shows the way without one`, () => {
-      const env = Object.fromEntries(Object.entries(process.env).filter(([key]) => !/^(E2B|DAYTONA|SANDBOX_HTTP|VERCEL|AWS)_/.test(key)));
+      const env = Object.fromEntries(Object.entries(process.env).filter(([key]) => !/^(E2B|DAYTONA|SANDBOX_HTTP|VERCEL|AWS|MODAL)_/.test(key)));
       const args = ["--import", "./scripts/ts-loader.mjs", `examples/${name}`];
       const { status, stdout, stderr } = spawnSync(process.execPath, args, { cwd: ROOT, env, encoding: "utf8" });
       assert.deepEqual([status, stdout], [1, ""], stderr);
-      assert.match(stderr, new RegExp(`_(API_KEY|URL|TOKEN|KEY_ID) is not set\\..* npm run example examples/${name} -- --emulator\n$`));
+      assert.match(stderr, new RegExp(`_(API_KEY|URL|TOKEN|KEY_ID|TOKEN_ID) is not set\\..* npm run example examples/${name} -- --emulator\n$`));
     });
   }
 });

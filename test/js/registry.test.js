@@ -3,7 +3,7 @@ import assert from "node:assert/strict";
 import { describe, test } from "node:test";
 
 import {
-  AgentCoreSandbox, DaytonaSandbox, DockerSandbox, E2BSandbox, HttpSandbox, LocalSandbox, SandboxToolkit, VercelSandbox, createSandbox,
+  AgentCoreSandbox, DaytonaSandbox, DockerSandbox, E2BSandbox, HttpSandbox, LocalSandbox, ModalSandbox, SandboxToolkit, VercelSandbox, createSandbox,
   listSandboxProviders, registerSandboxProvider,
 } from "cloudsandbox";
 
@@ -21,7 +21,7 @@ const refusal = (message) => ({ name: "SandboxError", code: "ERR_SANDBOX_INVALID
 
 describe("registry", () => {
   test("the built-in providers stand in it, by their names", () => {
-    assert.deepEqual(listSandboxProviders().slice(0, 9), ["local", "unix-local", "isolated-local", "e2b", "daytona", "docker", "http", "vercel", "agentcore"]);
+    assert.deepEqual(listSandboxProviders().slice(0, 10), ["local", "unix-local", "isolated-local", "e2b", "daytona", "docker", "http", "vercel", "agentcore", "modal"]);
     const made = {
       local: [LocalSandbox, {}],
       "unix-local": [LocalSandbox, {}],
@@ -32,6 +32,7 @@ describe("registry", () => {
       http: [HttpSandbox, { baseURL: "http://127.0.0.1:1" }],
       vercel: [VercelSandbox, { lateAuth: true }],
       agentcore: [AgentCoreSandbox, { lateAuth: true }],
+      modal: [ModalSandbox, { tokenId: "i", tokenSecret: "s" }],
     };
     for (const [name, [Class, options]] of Object.entries(made)) assert.ok(createSandbox(name, options) instanceof Class, name);
     const ids = ["local", "unix-local", "isolated-local"].map((name) => createSandbox(name).providerId);
@@ -60,7 +61,7 @@ describe("registry", () => {
   });
 
   test("a name that is not there: the nearest one, and all there are", () => {
-    assert.throws(() => createSandbox("dayton"), refusal(/no provider "dayton"; did you mean `daytona`\?.*local, e2b, daytona, docker, http, vercel/));
+    assert.throws(() => createSandbox("dayton"), refusal(/no provider "dayton"; did you mean `daytona`\?.*local, e2b, daytona, docker, http, vercel, agentcore, modal/));
     assert.throws(() => createSandbox("x".repeat(500)), (error) => error.message.length < 300);
     for (const name of [undefined, null, 1, {}]) assert.throws(() => createSandbox(name), refusal(/`name` must be a string/));
   });

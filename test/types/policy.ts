@@ -1,7 +1,7 @@
 // Providers by name, manifests and the check of the network as a TypeScript user writes them. Nothing here runs; a line
 // that must not compile is marked as an expected error.
 import {
-  AgentCoreSandbox, DaytonaSandbox, DockerSandbox, E2BSandbox, HttpSandbox, LocalSandbox, SandboxAgent, VercelSandbox, createSandbox, listSandboxProviders, registerSandboxProvider,
+  AgentCoreSandbox, DaytonaSandbox, DockerSandbox, E2BSandbox, HttpSandbox, LocalSandbox, ModalSandbox, SandboxAgent, VercelSandbox, createSandbox, listSandboxProviders, registerSandboxProvider,
 } from "cloudsandbox";
 import type { CloudSandbox, SandboxManifest } from "cloudsandbox";
 
@@ -23,7 +23,7 @@ const manifest: SandboxManifest = {
   mounts: [{ source: "/srv/data", target: "/data", readOnly: true }],
   lifecycle: { cleanup: "always" },
 };
-for (const Class of [LocalSandbox, E2BSandbox, DaytonaSandbox, DockerSandbox, HttpSandbox, VercelSandbox, AgentCoreSandbox]) new Class({ manifest, verifyNetwork: false });
+for (const Class of [LocalSandbox, E2BSandbox, DaytonaSandbox, DockerSandbox, HttpSandbox, VercelSandbox, AgentCoreSandbox, ModalSandbox]) new Class({ manifest, verifyNetwork: false });
 new SandboxAgent({ backend: "docker", manifest });
 // @ts-expect-error to the constructor of `remote`
 new SandboxAgent({ backend: "remote", remote: another, manifest });

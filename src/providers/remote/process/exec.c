@@ -332,12 +332,17 @@ static void write_request(exec_op *x, const sbx_exec_spec *spec) {
   put_str(x, direct ? "-" : x->paths[0]);
   put_str(x, x->paths[1]);
   put_str(x, "");
-  sbx_runner_args_each(spec, put_word, &x->request);
+  sbx_runner_args_each(spec, x->paths[1][0] != '\0', put_word, &x->request);
   wire->end(&x->request, spec, x->streamed.token);
 }
 
 static bool tells_end(const exec_op *x) {
   return x->wire->tells_end == NULL || x->wire->tells_end(x->steps.session);
+}
+
+static bool is_long(const exec_op *x, const sbx_exec_spec *spec) {
+  size_t max = x->wire->max_text != 0 ? x->wire->max_text : SBX_RUNNER_ARG_MAX;
+  return spec->kind != SBX_EXEC_ARGV && spec->text.len > max;
 }
 
 static int prepare(exec_op *x, const sbx_exec_spec *spec, sbx_err *err) {
@@ -348,8 +353,7 @@ static int prepare(exec_op *x, const sbx_exec_spec *spec, sbx_err *err) {
                      x->wire->provider);
   if (rc != SBX_OK)
     return rc;
-  const bool needed[2] = {spec->stdin_bytes.len > 0 && !tells_end(x),
-                          sbx_runner_args_is_long(spec)};
+  const bool needed[2] = {spec->stdin_bytes.len > 0 && !tells_end(x), is_long(x, spec)};
   for (size_t i = 0; i < 2; i++) {
     if (needed[i])
       snprintf(x->paths[i], sizeof x->paths[i], "/tmp/.cloudsandbox-%s-%s", x->streamed.token,

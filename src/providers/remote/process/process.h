@@ -45,6 +45,7 @@ typedef struct sbx_process_spec {
 typedef struct sbx_processes {
   const char *provider;
   bool json;           /* programs stand inside JSON strings */
+  size_t max_text;     /* longer ones go as a file; 0: as much as the kernel takes in a word */
   const char *no_room; /* what to do about a full disk; added to a message */
   /* Begins the request of a process of `sh -c PROGRAM cloudsandbox`; words follow, then the end,
    * with the variables of `spec` (NULL: none) and the mark `token`. An error is in request->buf. */

@@ -15,9 +15,9 @@ bool sbx_runner_args_is_long(const sbx_exec_spec *spec) {
   return spec->kind != SBX_EXEC_ARGV && spec->text.len > SBX_RUNNER_ARG_MAX;
 }
 
-void sbx_runner_args_each(const sbx_exec_spec *spec, void (*fn)(void *arg, sbx_slice word),
-                          void *arg) {
-  sbx_slice text = sbx_runner_args_is_long(spec) ? sbx_slice_str("") : spec->text;
+void sbx_runner_args_each(const sbx_exec_spec *spec, bool elsewhere,
+                          void (*fn)(void *arg, sbx_slice word), void *arg) {
+  sbx_slice text = elsewhere ? sbx_slice_str("") : spec->text;
   switch (spec->kind) {
   case SBX_EXEC_SHELL:
     fn(arg, sbx_slice_str("shell"));
@@ -41,7 +41,7 @@ static void put_word(void *out, sbx_slice word) {
 }
 
 void sbx_runner_args_put(sbx_json_out *out, const sbx_exec_spec *spec) {
-  sbx_runner_args_each(spec, put_word, out);
+  sbx_runner_args_each(spec, sbx_runner_args_is_long(spec), put_word, out);
 }
 
 bool sbx_runner_args_is_set_again(const sbx_exec_spec *spec, size_t i) {

@@ -15,10 +15,10 @@ enum { SBX_RUNNER_ARG_MAX = 100 * 1024 }; /* the kernel refuses one of 128 KiB *
 int sbx_runner_args_check(const sbx_exec_spec *spec, sbx_err *err);
 /* Whether its text has to go another way than as an argument. */
 bool sbx_runner_args_is_long(const sbx_exec_spec *spec);
-/* What launch.sh takes: KIND and what follows it; a text that is too long as an empty one. */
-void sbx_runner_args_each(const sbx_exec_spec *spec, void (*fn)(void *arg, sbx_slice word),
-                          void *arg);
-/* The same as strings of JSON. */
+/* What launch.sh takes: KIND and what follows it; a text that goes `elsewhere` as an empty one. */
+void sbx_runner_args_each(const sbx_exec_spec *spec, bool elsewhere,
+                          void (*fn)(void *arg, sbx_slice word), void *arg);
+/* The same as strings of JSON, without a text that is too long. */
 void sbx_runner_args_put(sbx_json_out *out, const sbx_exec_spec *spec);
 /* Whether one of the variables behind number `i`, or the mark, has the same name. */
 bool sbx_runner_args_is_set_again(const sbx_exec_spec *spec, size_t i);
