@@ -42,13 +42,18 @@ static void send_line(sbx_runner_op *op, sbx_buf *body, const sbx_runner_sending
 
 static const sbx_runner_wire wire = {.provider = "docker", .send = send_line};
 
-sbx_op *sbx__docker_list(sbx_session *session, size_t max_entries, sbx_listing *out,
-                         sbx_op_done done, void *arg) {
+static sbx_runner *runner_of(sbx_session *session) {
   sbx_runner *runner = &session->runner;
   runner->wire = &wire;
   runner->loop = session->config->loop;
   runner->json = true;
-  return sbx_runner_list(runner, session, sbx_slice_of(NULL, 0), max_entries, out, done, arg);
+  return runner;
+}
+
+sbx_op *sbx__docker_list(sbx_session *session, size_t max_entries, sbx_listing *out,
+                         sbx_op_done done, void *arg) {
+  return sbx_runner_list(runner_of(session), session, sbx_slice_of(NULL, 0), max_entries, out, done,
+                         arg);
 }
 
 /* ---- what is at a path ------------------------------------------------------------------------
@@ -56,5 +61,5 @@ sbx_op *sbx__docker_list(sbx_session *session, size_t max_entries, sbx_listing *
 
 sbx_op *sbx__docker_at_path(sbx_session *session, const sbx_path_request *request, sbx_stats *out,
                             sbx_op_done done, void *arg) {
-  return sbx_runner_at_path(sbx__docker_runner(session), session, request, NULL, out, done, arg);
+  return sbx_runner_at_path(runner_of(session), session, request, NULL, out, done, arg);
 }

@@ -29,12 +29,22 @@ static void send_line(sbx_runner_op *op, sbx_buf *body, const sbx_runner_sending
 
 static const sbx_runner_wire wire = {.provider = "modal", .send = send_line};
 
-static sbx_op *list(sbx_session *session, size_t max_entries, sbx_listing *out, sbx_op_done done,
-                    void *arg) {
+static sbx_runner *runner_of(sbx_session *session) {
   sbx_runner *runner = &session->runner;
   runner->wire = &wire;
   runner->loop = session->config->loop;
-  return sbx_runner_list(runner, session, sbx_slice_of(NULL, 0), max_entries, out, done, arg);
+  return runner;
+}
+
+static sbx_op *list(sbx_session *session, size_t max_entries, sbx_listing *out, sbx_op_done done,
+                    void *arg) {
+  return sbx_runner_list(runner_of(session), session, sbx_slice_of(NULL, 0), max_entries, out, done,
+                         arg);
+}
+
+static sbx_op *at_path(sbx_session *session, const sbx_path_request *request, sbx_stats *out,
+                       sbx_op_done done, void *arg) {
+  return sbx_runner_at_path(runner_of(session), session, request, NULL, out, done, arg);
 }
 
 /* ---- the table ------------------------------------------------------------------------------ */
@@ -68,7 +78,7 @@ static void hide(const sbx_config *config, const sbx_session *session, sbx_err *
 const sbx_provider sbx_modal_provider = {
     .id = "modal",
     .caps = SBX_CAP_SEPARATE_STREAMS | SBX_CAP_TRUE_ORDER | SBX_CAP_STDIN | SBX_CAP_CWD |
-            SBX_CAP_KILL | SBX_CAP_LIST,
+            SBX_CAP_KILL | SBX_CAP_LIST | SBX_CAP_PATHS,
     .limit_margin_ms = 2500,
     .kill_budget_ms = 5000,
     .kill_confirms = true,
@@ -90,4 +100,5 @@ const sbx_provider sbx_modal_provider = {
     .put = put,
     .get = get,
     .list = list,
+    .at_path = at_path,
 };
