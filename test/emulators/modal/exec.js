@@ -83,12 +83,26 @@ export class Exec {
     void exited.then(([code, signal]) => {
       if (timer) clearTimeout(timer);
       this.end = signal ? { signal: constants.signals[/** @type {NodeJS.Signals} */ (signal)] } : { code };
-      if (this.sandbox.settings.closesOutputs) {
-        // What is in the pipes still comes.
-        setTimeout(() => [out, err].forEach(({ readable }) => readable.destroy()), 20);
-      }
+      if (this.sandbox.settings.closesOutputs) void this.#closeEmpty([out.readable, err.readable]);
       this.#tell();
     });
+  }
+
+  /**
+   * Once nothing is in them any more. What an ended process has printed is in the pipes already, however late this process
+   * comes to look: two whole turns of its loop without a byte, each of which looks at every pipe.
+   * @param {import("node:net").Socket[]} outputs
+   */
+  async #closeEmpty(outputs) {
+    const turn = () => new Promise((resolve) => setImmediate(resolve));
+    const arrived = () => outputs.reduce((sum, { bytesRead }) => sum + bytesRead, 0);
+    let seen = arrived();
+    for (let quiet = 0; quiet < 2; ) {
+      await turn();
+      quiet = arrived() === seen ? quiet + 1 : 0;
+      seen = arrived();
+    }
+    for (const output of outputs) output.destroy();
   }
 
   /** @param {import("node:net").Socket} readable @param {0 | 1} fd */
