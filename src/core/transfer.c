@@ -4,6 +4,8 @@
  * timer. What happened is told to it from our own loop callbacks, each followed by a look for
  * transfers that have ended.
  *
+ * An old libcurl gives a multi handle up after so many answers over HTTP/2: see STREAMS_MAX.
+ *
  * Transfers are read one after the other until the core has had its share of the turn. One that is
  * read then is paused, for libcurl reads on as long as something comes, and descriptors that are
  * left are not read; both wait in one queue for the next turn. So whatever services send, the
@@ -26,13 +28,31 @@
  * the next request needs a new one. */
 #define IDLE_CONNECTIONS_MAX 128L
 
+/* libcurl 7.88 resets every HTTP/2 stream whose answer does not say its length, after its end; 8.11
+ * does not. Servers count that as an attack and break the connection: after a thousand resets those
+ * that stand on nghttp2, as node's. libcurl cannot be told to use a connection no more while others
+ * use it, so after so many streams a new multi handle takes what starts, and the old one ends with
+ * its last transfer. */
+enum { STREAMS_MAX = 500 };
+#define QUIET_ENDS_SINCE 0x080b00
+
 typedef struct sbx__pool pool;
+
+/* A multi handle: its connections are its own. */
+typedef struct sbx__hub {
+  pool *pool;
+  struct sbx__hub *next;
+  CURLM *multi;
+  sbx_timer timer;
+  size_t transfers; /* active ones */
+  size_t streams;   /* that are over */
+} hub;
 
 /* A descriptor that libcurl waits for. That of a kept connection goes on being watched between two
  * requests, which saves the system calls to stop and to start again. */
 typedef struct sock {
   sbx__waiter waiter; /* first; while it is ready and not read */
-  pool *pool;
+  hub *hub;
   curl_socket_t fd;
   bool idle;  /* libcurl waits for nothing */
   int events; /* what is watched for */
@@ -43,8 +63,8 @@ typedef struct sock {
 struct sbx__pool {
   sbx_loop *loop;
   const sbx_curl *curl;
-  CURLM *multi;
-  sbx_timer timer;
+  hub *hubs;      /* the first takes what starts, the others end what they have */
+  sbx_task sweep; /* frees those that have ended, outside of libcurl */
   /* By descriptor, since libcurl forgets what it was told of one with every request. */
   struct {
     sock *sock;
@@ -115,12 +135,24 @@ static void unlink_transfer(pool *p, sbx_transfer *t) {
   t->active = false;
 }
 
+/* A stream that is given up before its answer is reset by any version. */
+static bool was_stream(const pool *p, const sbx_transfer *t) {
+  long version = CURL_HTTP_VERSION_NONE;
+  return p->curl->info->version_num < QUIET_ENDS_SINCE &&
+         p->curl->easy_getinfo(t->easy, CURLINFO_HTTP_VERSION, &version) == CURLE_OK &&
+         version != CURL_HTTP_VERSION_1_0 && version != CURL_HTTP_VERSION_1_1;
+}
+
 static void remove_transfer(pool *p, sbx_transfer *t) {
   assert(!p->inside);
+  hub *h = t->hub;
   unlink_transfer(p, t);
+  h->streams += was_stream(p, t) ? 1 : 0;
   p->inside = true;
-  p->curl->multi_remove_handle(p->multi, t->easy);
+  p->curl->multi_remove_handle(h->multi, t->easy);
   p->inside = false;
+  if (--h->transfers == 0 && h != p->hubs)
+    sbx_loop_defer(p->loop, &p->sweep);
 }
 
 static void finish_transfer(pool *p, sbx_transfer *t, CURLcode result) {
@@ -142,10 +174,11 @@ static sbx_transfer *first_failed(pool *p) {
   return t;
 }
 
-static void reap(pool *p) {
+static void reap(hub *h) {
   CURLMsg *message;
   int left = 0;
-  while ((message = p->curl->multi_info_read(p->multi, &left)) != NULL) {
+  pool *p = h->pool;
+  while ((message = p->curl->multi_info_read(h->multi, &left)) != NULL) {
     if (message->msg != CURLMSG_DONE)
       continue;
     /* The message does not outlive the removal of its handle. */
@@ -162,20 +195,21 @@ static void reap(pool *p) {
   }
 }
 
-static void act(pool *p, curl_socket_t fd, int events) {
+static void act(hub *h, curl_socket_t fd, int events) {
   int running = 0;
+  pool *p = h->pool;
   assert(!p->inside);
   p->inside = true;
   p->rounds++;
-  CURLMcode rc = p->curl->multi_socket_action(p->multi, fd, events, &running);
+  CURLMcode rc = p->curl->multi_socket_action(h->multi, fd, events, &running);
   p->inside = false;
   if (rc != CURLM_OK && rc != CURLM_BAD_SOCKET) {
     /* The library can tell nothing about single transfers any more. */
     for (sbx_transfer *t = p->active; t != NULL; t = t->next)
-      t->failed = true;
+      t->failed = t->failed || t->hub == h;
     p->any_failed = true;
   }
-  reap(p);
+  reap(h);
 }
 
 /* ---- what libcurl waits for ---- */
@@ -191,7 +225,7 @@ static void serve(sock *s, int events) {
   int mask = ((events & SBX_READABLE) ? CURL_CSELECT_IN : 0) |
              ((events & SBX_WRITABLE) ? CURL_CSELECT_OUT : 0);
   if (!s->idle && mask != 0)
-    act(s->pool, s->fd, mask);
+    act(s->hub, s->fd, mask);
 }
 
 static void serve_waiting(sbx__waiter *w) {
@@ -213,26 +247,26 @@ static void on_socket_event(void *arg, int events) {
     sbx_watch_set(s->watch, events);
   }
   s->ready = events;
-  if (s->waiter.waits || sbx_loop_is_spent(s->pool->loop))
-    join_queue(s->pool, &s->waiter);
+  pool *p = s->hub->pool;
+  if (s->waiter.waits || sbx_loop_is_spent(p->loop))
+    join_queue(p, &s->waiter);
   else
     serve(s, events);
 }
 
 static void on_timeout(sbx_timer *timer) {
-  pool *p = (pool *)(void *)((char *)timer - offsetof(pool, timer));
-  act(p, CURL_SOCKET_TIMEOUT, 0);
+  act((hub *)(void *)((char *)timer - offsetof(hub, timer)), CURL_SOCKET_TIMEOUT, 0);
 }
 
 static int on_curl_timer(CURLM *multi, long timeout_ms, void *arg) {
-  pool *p = arg;
+  hub *h = arg;
   (void)multi;
-  sbx_timer_start(&p->timer, timeout_ms < 0 ? SBX_NO_TIMEOUT : (uint64_t)timeout_ms);
+  sbx_timer_start(&h->timer, timeout_ms < 0 ? SBX_NO_TIMEOUT : (uint64_t)timeout_ms);
   return 0;
 }
 
 static void free_sock(sock *s) {
-  pool *p = s->pool;
+  pool *p = s->hub->pool;
   p->socks[s->fd].sock = NULL;
   p->sock_count--;
   leave_queue(p, &s->waiter);
@@ -257,7 +291,8 @@ static bool make_room(pool *p, size_t fd) {
   return true;
 }
 
-static sock *new_sock(pool *p, curl_socket_t fd) {
+static sock *new_sock(hub *h, curl_socket_t fd) {
+  pool *p = h->pool;
   sock *s = make_room(p, (size_t)fd) ? sbx_calloc(1, sizeof *s) : NULL;
   if (s == NULL)
     return NULL;
@@ -266,7 +301,7 @@ static sock *new_sock(pool *p, curl_socket_t fd) {
     return NULL;
   }
   s->waiter.serve = serve_waiting;
-  s->pool = p;
+  s->hub = h;
   s->fd = fd;
   p->socks[fd].sock = s;
   p->sock_count++;
@@ -278,10 +313,10 @@ static sock *new_sock(pool *p, curl_socket_t fd) {
  * its number is somebody else's from then on. */
 static void unwatch_sock(sock *s, CURL *easy) {
   curl_socket_t kept = CURL_SOCKET_BAD;
-  const sbx_transfer *t = transfer_of(s->pool, easy);
+  pool *p = s->hub->pool;
+  const sbx_transfer *t = transfer_of(p, easy);
   if ((t != NULL && t->stays) || /* its owner watches it from now on */
-      s->pool->curl->easy_getinfo(easy, CURLINFO_ACTIVESOCKET, &kept) != CURLE_OK ||
-      kept != s->fd) {
+      p->curl->easy_getinfo(easy, CURLINFO_ACTIVESOCKET, &kept) != CURLE_OK || kept != s->fd) {
     free_sock(s);
     return;
   }
@@ -311,7 +346,8 @@ static int close_socket(void *arg, curl_socket_t fd) {
 }
 
 static int on_curl_socket(CURL *easy, curl_socket_t fd, int what, void *arg, void *assigned) {
-  pool *p = arg;
+  hub *h = arg;
+  pool *p = h->pool;
   sock *s = find_sock(p, fd);
   (void)assigned;
   if (what == CURL_POLL_REMOVE) {
@@ -322,7 +358,7 @@ static int on_curl_socket(CURL *easy, curl_socket_t fd, int what, void *arg, voi
   int events =
       ((what & CURL_POLL_IN) ? SBX_READABLE : 0) | ((what & CURL_POLL_OUT) ? SBX_WRITABLE : 0);
   if (s == NULL)
-    s = new_sock(p, fd);
+    s = new_sock(h, fd);
   if (s != NULL) {
     s->idle = false;
     set_events(s, events);
@@ -332,8 +368,73 @@ static int on_curl_socket(CURL *easy, curl_socket_t fd, int what, void *arg, voi
   sbx_transfer *t = transfer_of(p, easy);
   if (t != NULL)
     t->failed = p->any_failed = true;
-  sbx_timer_start(&p->timer, 0);
+  sbx_timer_start(&h->timer, 0);
   return 0;
+}
+
+/* ---- multi handles ---- */
+
+static void free_hub(hub *h) {
+  pool *p = h->pool;
+  p->inside = true;
+  p->curl->multi_cleanup(h->multi);
+  p->inside = false;
+  /* Those whose end it has not told. */
+  for (size_t fd = 0; fd < p->sock_room; fd++) {
+    if (p->socks[fd].sock != NULL && p->socks[fd].sock->hub == h)
+      free_sock(p->socks[fd].sock);
+  }
+  sbx_timer_stop(&h->timer);
+  sbx_free(h);
+}
+
+static void free_ended_hubs(sbx_task *task) {
+  pool *p = (pool *)(void *)((char *)task - offsetof(pool, sweep));
+  hub **at = &p->hubs->next;
+  while (*at != NULL) {
+    hub *h = *at;
+    if (h->transfers > 0) {
+      at = &h->next;
+      continue;
+    }
+    *at = h->next;
+    free_hub(h);
+  }
+}
+
+static hub *new_hub(pool *p) {
+  const sbx_curl *curl = p->curl;
+  hub *h = sbx_calloc(1, sizeof *h);
+  if (h == NULL)
+    return NULL;
+  h->pool = p;
+  h->multi = curl->multi_init();
+  if (h->multi == NULL) {
+    sbx_free(h);
+    return NULL;
+  }
+  sbx_timer_init(&h->timer, p->loop, on_timeout);
+  curl->multi_setopt(h->multi, CURLMOPT_SOCKETFUNCTION, on_curl_socket);
+  curl->multi_setopt(h->multi, CURLMOPT_SOCKETDATA, h);
+  curl->multi_setopt(h->multi, CURLMOPT_TIMERFUNCTION, on_curl_timer);
+  curl->multi_setopt(h->multi, CURLMOPT_TIMERDATA, h);
+  curl->multi_setopt(h->multi, CURLMOPT_PIPELINING, CURLPIPE_MULTIPLEX);
+  curl->multi_setopt(h->multi, CURLMOPT_MAXCONNECTS, IDLE_CONNECTIONS_MAX);
+  return h;
+}
+
+/* Of what starts now; NULL: no memory. */
+static hub *hub_of_next(pool *p) {
+  if (p->hubs != NULL && p->hubs->streams < STREAMS_MAX)
+    return p->hubs;
+  hub *h = new_hub(p);
+  if (h == NULL)
+    return NULL;
+  h->next = p->hubs;
+  p->hubs = h;
+  if (h->next != NULL && h->next->transfers == 0)
+    sbx_loop_defer(p->loop, &p->sweep);
+  return h;
 }
 
 /* ---- the pool of a loop ---- */
@@ -341,14 +442,13 @@ static int on_curl_socket(CURL *easy, curl_socket_t fd, int what, void *arg, voi
 static void free_pool(void *state) {
   pool *p = state;
   assert(p->active == NULL);
-  if (p->multi != NULL)
-    p->curl->multi_cleanup(p->multi);
-  for (size_t fd = 0; fd < p->sock_room; fd++) {
-    if (p->socks[fd].sock != NULL)
-      free_sock(p->socks[fd].sock);
+  sbx_task_cancel(&p->sweep);
+  while (p->hubs != NULL) {
+    hub *h = p->hubs;
+    p->hubs = h->next;
+    free_hub(h);
   }
   sbx_free(p->socks);
-  sbx_timer_stop(&p->timer);
   sbx_free(p);
 }
 
@@ -358,18 +458,7 @@ static pool *new_pool(sbx_loop *loop, const sbx_curl *curl) {
     return NULL;
   p->loop = loop;
   p->curl = curl;
-  sbx_timer_init(&p->timer, loop, on_timeout);
-  p->multi = curl->multi_init();
-  if (p->multi == NULL) {
-    sbx_free(p);
-    return NULL;
-  }
-  curl->multi_setopt(p->multi, CURLMOPT_SOCKETFUNCTION, on_curl_socket);
-  curl->multi_setopt(p->multi, CURLMOPT_SOCKETDATA, p);
-  curl->multi_setopt(p->multi, CURLMOPT_TIMERFUNCTION, on_curl_timer);
-  curl->multi_setopt(p->multi, CURLMOPT_TIMERDATA, p);
-  curl->multi_setopt(p->multi, CURLMOPT_PIPELINING, CURLPIPE_MULTIPLEX);
-  curl->multi_setopt(p->multi, CURLMOPT_MAXCONNECTS, IDLE_CONNECTIONS_MAX);
+  sbx_task_init(&p->sweep, free_ended_hubs);
   return p;
 }
 
@@ -409,8 +498,12 @@ int sbx_transfer_start(sbx_transfer *transfer, sbx_loop *loop, CURL *easy,
     sbx_loop_set_transfer_state(loop, p, free_pool);
   }
   assert(!p->inside && !transfer->active);
+  hub *h = hub_of_next(p);
+  if (h == NULL)
+    return sbx_err_set(err, SBX_ENOMEM, NULL);
   *transfer = (sbx_transfer){.waiter.serve = go_on,
                              .pool = p,
+                             .hub = h,
                              .easy = easy,
                              .done = done,
                              .active = true,
@@ -421,7 +514,7 @@ int sbx_transfer_start(sbx_transfer *transfer, sbx_loop *loop, CURL *easy,
   curl->easy_setopt(easy, CURLOPT_CLOSESOCKETFUNCTION, close_socket);
   curl->easy_setopt(easy, CURLOPT_CLOSESOCKETDATA, p);
   p->inside = true;
-  CURLMcode rc = curl->multi_add_handle(p->multi, easy);
+  CURLMcode rc = curl->multi_add_handle(h->multi, easy);
   p->inside = false;
   if (rc != CURLM_OK) {
     transfer->active = false;
@@ -431,6 +524,7 @@ int sbx_transfer_start(sbx_transfer *transfer, sbx_loop *loop, CURL *easy,
   if (p->active != NULL)
     p->active->prev = transfer;
   p->active = transfer;
+  h->transfers++;
   return SBX_OK;
 }
 

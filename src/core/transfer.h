@@ -1,4 +1,5 @@
-/* transfer.h - libcurl's transfers on an sbx_loop: one multi handle per loop, made at first use.
+/* transfer.h - libcurl's transfers on an sbx_loop: one multi handle per loop, made at first use,
+ * and with an old libcurl renewed.
  *
  * A transfer's owner is never called from inside a libcurl function: `done` comes after the library
  * has returned. What libcurl itself calls (write, header and pre-request functions of the easy
@@ -20,6 +21,7 @@ typedef struct sbx__waiter {
 typedef struct sbx_transfer {
   sbx__waiter waiter; /* first; while it is paused */
   struct sbx__pool *pool;
+  struct sbx__hub *hub;
   CURL *easy;
   void (*done)(struct sbx_transfer *transfer, CURLcode result);
   struct sbx_transfer *next, *prev; /* the active ones of the loop */

@@ -21,6 +21,9 @@ const unixPath = path.join(directory, "http.sock");
 const chunk = (bytes) =>
   Buffer.concat([Buffer.from(`${bytes.length.toString(16)}\r\n`), bytes, Buffer.from("\r\n0\r\n\r\n")]);
 
+/** Answers that wait. */
+const held = [];
+
 /** What the tests ask about with /counts. */
 const counts = { connections: {}, requests: {}, expects: 0, tunnels: 0, forwards: 0, proxyAuth: "" };
 const bump = (group, key) => (group[key] = (group[key] ?? 0) + 1);
@@ -87,6 +90,11 @@ function answer(req, res, url, query) {
       return sendJson(res, counts);
     case "/never":
       return req.resume();
+    case "/held": /* until somebody asks for the next */
+      return held.push(res);
+    case "/open":
+      for (const other of held.splice(0)) other.end("ok");
+      return res.end("ok");
     case "/slow":
       return pause(Number(query.get("ms"))).then(() => res.end("ok"));
     case "/reset":
