@@ -250,7 +250,7 @@ int sbx__modal_check(sbx_err *err, sbx__modal_plane plane, const sbx_http *reply
     return SBX_OK;
   if (number > 0)
     return sbx__modal_strange(err, verb, "the answer has a status that is not known");
-  sbx_err_set(err, SBX_ENET, "modal: %s: the answer ended without a status", verb);
+  sbx_err_set(err, SBX_ENET, "modal: %s: the answer was cut off: it ended without a status", verb);
   err->provider = "modal";
   return SBX_ENET;
 }
