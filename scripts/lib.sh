@@ -71,7 +71,7 @@ setup_packages() {
   fi
 }
 
-# The one client that is in Python, without what it does not import. It asks for 3.12; what is used of it runs on
+# The clients that are in Python, without what they do not import. One asks for 3.12; what is used of it runs on
 # 3.11 too, which Debian 12 has.
 python_packages=$root/test/interop/build/python
 setup_python_packages() {
