@@ -116,6 +116,7 @@ static bool check_library(sbx_err *err) {
   }
   table.info = info;
   table.has_http2 = (info->features & CURL_VERSION_HTTP2) != 0;
+  table.shares_http2 = table.has_http2 && info->version_num >= 0x080100;
   return true;
 }
 

@@ -76,6 +76,11 @@ typedef struct sbx_curl {
 #undef X
   const curl_version_info_data *info;
   bool has_http2;
+  /* Whether requests can share an HTTP/2 connection. Before 8.1 a stream that ends while another
+   * one has more than its buffer holds loses what came behind its body, and also that it was broken
+   * off: its answer passes for a complete one. And each stream is reset after its end, unless the
+   * answer says its length, which servers take for an attack: see transfer.c. */
+  bool shares_http2;
 } sbx_curl;
 
 /* The loaded library; loads it at the first call in the process (any thread), and keeps it until

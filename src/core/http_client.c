@@ -310,7 +310,7 @@ static int apply_version(const sbx_http_client *client, const sbx_curl *curl, CU
   curl->easy_setopt(easy, CURLOPT_HTTP_VERSION, version);
   /* Requests that start together wait for the first one's connection and share it. Not without TLS:
    * there the first answer would have to tell which version it is, and it may never come. */
-  if (version != CURL_HTTP_VERSION_1_1)
+  if (version != CURL_HTTP_VERSION_1_1 && curl->shares_http2)
     curl->easy_setopt(easy, CURLOPT_PIPEWAIT, 1L);
   if (version == CURL_HTTP_VERSION_2_PRIOR_KNOWLEDGE && !sbx__http_can_share_prior(curl)) {
     curl->easy_setopt(easy, CURLOPT_FRESH_CONNECT, 1L);

@@ -28,13 +28,11 @@
  * the next request needs a new one. */
 #define IDLE_CONNECTIONS_MAX 128L
 
-/* libcurl 7.88 resets every HTTP/2 stream whose answer does not say its length, after its end; 8.11
- * does not. Servers count that as an attack and break the connection: after a thousand resets those
- * that stand on nghttp2, as node's. libcurl cannot be told to use a connection no more while others
- * use it, so after so many streams a new multi handle takes what starts, and the old one ends with
- * its last transfer. */
+/* A libcurl that cannot share HTTP/2 connections resets every stream after its end (curl_dl.h).
+ * Servers count that as an attack and break the connection: those that stand on nghttp2, as node's,
+ * after a thousand resets. libcurl cannot be told to use a connection no more, so after so many
+ * streams a new multi handle takes what starts, and the old one ends with its last transfer. */
 enum { STREAMS_MAX = 500 };
-#define QUIET_ENDS_SINCE 0x080b00
 
 typedef struct sbx__pool pool;
 
@@ -138,7 +136,7 @@ static void unlink_transfer(pool *p, sbx_transfer *t) {
 /* A stream that is given up before its answer is reset by any version. */
 static bool was_stream(const pool *p, const sbx_transfer *t) {
   long version = CURL_HTTP_VERSION_NONE;
-  return p->curl->info->version_num < QUIET_ENDS_SINCE &&
+  return !p->curl->shares_http2 &&
          p->curl->easy_getinfo(t->easy, CURLINFO_HTTP_VERSION, &version) == CURLE_OK &&
          version != CURL_HTTP_VERSION_1_0 && version != CURL_HTTP_VERSION_1_1;
 }
@@ -418,7 +416,8 @@ static hub *new_hub(pool *p) {
   curl->multi_setopt(h->multi, CURLMOPT_SOCKETDATA, h);
   curl->multi_setopt(h->multi, CURLMOPT_TIMERFUNCTION, on_curl_timer);
   curl->multi_setopt(h->multi, CURLMOPT_TIMERDATA, h);
-  curl->multi_setopt(h->multi, CURLMOPT_PIPELINING, CURLPIPE_MULTIPLEX);
+  curl->multi_setopt(h->multi, CURLMOPT_PIPELINING,
+                     curl->shares_http2 ? CURLPIPE_MULTIPLEX : CURLPIPE_NOTHING);
   curl->multi_setopt(h->multi, CURLMOPT_MAXCONNECTS, IDLE_CONNECTIONS_MAX);
   return h;
 }

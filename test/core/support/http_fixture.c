@@ -101,7 +101,8 @@ void note_reply(sbx_op *op, void *arg) {
   r->body = calloc(1, r->len + 1);
   if (r->len > 0)
     memcpy(r->body, http->body.ptr, r->len);
-  if (r->want != NULL && sbx_headers_get(&http->headers, r->want, &value))
+  if (r->want != NULL && (sbx_headers_get(&http->headers, r->want, &value) ||
+                          sbx_headers_get(&http->trailers, r->want, &value)))
     snprintf(r->header, sizeof r->header, "%.*s", (int)value.len, value.ptr);
   if (r->countdown != NULL)
     --*r->countdown;

@@ -25,7 +25,7 @@ typedef struct reply {
   bool sent_maybe;
   char *body; /* NUL-terminated; drop() frees it */
   size_t len;
-  const char *want; /* a field's name, whose value comes into `header` */
+  const char *want; /* the name of a field or a trailer, whose value comes into `header` */
   char header[64];
   int *countdown;
 } reply;
