@@ -1,5 +1,6 @@
 // The same few calls by either client. Each is imported only by the process that measures it; ours may be
 // another checkout's, in the folder that CLOUDSANDBOX_CHECKOUT names.
+import { readFileSync } from "node:fs";
 import { pathToFileURL } from "node:url";
 
 const { CLOUDSANDBOX_CHECKOUT: checkout } = process.env;
@@ -112,6 +113,34 @@ export const clients = {
         async close() {
           await client.send(new StopCodeInterpreterSessionCommand({ codeInterpreterIdentifier, sessionId }));
           client.destroy();
+        },
+      };
+    };
+  },
+  async "modal/ours"(url) {
+    const { ModalSandbox } = await import(library);
+    return async () => {
+      const sandbox = new ModalSandbox({ tokenId: "ak-bench", tokenSecret: "as-bench", baseURL: url, ca: readFileSync(String(process.env.BENCH_CA)) });
+      await sandbox.start();
+      return { shell: () => sandbox.shell("true"), close: () => sandbox.close() };
+    };
+  },
+  async "modal/sdk"(url) {
+    Object.assign(process.env, { MODAL_SERVER_URL: url, MODAL_CONFIG_PATH: "/nonexistent", GRPC_DEFAULT_SSL_ROOTS_FILE_PATH: process.env.BENCH_CA });
+    const { ModalClient } = await import("modal");
+    return async () => {
+      const client = new ModalClient({ tokenId: "ak-bench", tokenSecret: "as-bench" });
+      const app = await client.apps.fromName("bench", { createIfMissing: true });
+      const sandbox = await client.sandboxes.create(app, client.images.fromRegistry("python:3.12-slim"));
+      return {
+        async shell() {
+          const child = await sandbox.exec(["sh", "-c", "true"]);
+          const [exitCode] = await Promise.all([child.wait(), child.stdout.readText(), child.stderr.readText()]);
+          return { exitCode };
+        },
+        async close() {
+          await sandbox.terminate();
+          client.close();
         },
       };
     };

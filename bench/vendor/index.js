@@ -10,13 +10,13 @@ import { FILE_BYTES, SANDBOXES } from "./measures.js";
 import { footprint, importTimes, ownFootprint, pythonImportTime } from "./packages.js";
 import { measureClient, measureProgram, recordRequest, startServer } from "./run.js";
 
-const SDKS = { e2b: "e2b", daytona: "@daytonaio/sdk", http: "omnicoreagent", vercel: "@vercel/sandbox", agentcore: "@aws-sdk/client-bedrock-agentcore" };
+const SDKS = { e2b: "e2b", daytona: "@daytonaio/sdk", http: "omnicoreagent", vercel: "@vercel/sandbox", agentcore: "@aws-sdk/client-bedrock-agentcore", modal: "modal" };
 /** Of those that are Python: a program that measures it. */
 const PROGRAMS = { http: path.join(import.meta.dirname, "http_client.py") };
 const ROUNDS = 3;
 const COMMANDS = 1500;
 const OPEN = [1, 100, 1000, 10_000];
-/** The call that runs a command. */
+/** The call that runs a command, of those that plain libcurl sends, too. @type {Partial<Record<Service, string>>} */
 const CALLS = { e2b: "/process.Process/Start", daytona: "/process/execute", http: "/exec", vercel: "/cmd\\?\\S*", agentcore: "/tools/invoke" };
 
 /** @typedef {keyof typeof SDKS} Service */
@@ -28,13 +28,14 @@ async function measureAll(service, measure, count) {
   /** @type {Record<Side, any[]>} */
   const results = { ours: [], sdk: [], curl: [] };
   for (let i = 0; i < ROUNDS; i++) {
-    results.ours.push(await measureClient(server, `${service}/ours`, measure, count));
+    const at = service === "modal" ? await modalServer() : server;
+    results.ours.push(await measureClient(at, `${service}/ours`, measure, count));
     results.sdk.push(
       service in PROGRAMS
         ? await measureProgram(server, PROGRAMS[/** @type {"http"} */ (service)], measure, count)
-        : await measureClient(server, `${service}/sdk`, measure, count),
+        : await measureClient(at, `${service}/sdk`, measure, count),
     );
-    if (measure !== "peak") results.curl.push(await measureProgram(server, curlProgram, measure, count, requests[service]));
+    if (measure !== "peak" && service in CALLS) results.curl.push(await measureProgram(server, curlProgram, measure, count, requests[service]));
   }
   return results;
 }
@@ -43,6 +44,14 @@ const us = (/** @type {number} */ value) => `${value.toFixed(0)} µs`;
 const whole = (/** @type {number} */ value) => value.toFixed(0);
 const share = (/** @type {number} */ ours, /** @type {number} */ sdk) => `${(ours / sdk).toPrecision(2)}x`;
 const faster = (/** @type {number} */ ours, /** @type {number} */ sdk) => `${(sdk / ours).toFixed(1)}x faster`;
+
+/** @type {import("./run.js").Server | undefined} */
+let modal;
+/** HTTP/2 with TLS, which the program does not speak. */
+async function modalServer() {
+  process.env.BENCH_CA = path.join(directory, "ca.pem");
+  return (modal ??= await startServer(process.execPath, [path.join(import.meta.dirname, "modal-server.js"), process.env.BENCH_CA]));
+}
 
 /** @param {string} figure @param {Record<Side, number> | Record<"ours" | "sdk", number>} values @param {(value: number) => string} show
  * @param {string} [bound] @param {(ours: number, sdk: number) => string} [compare] */
@@ -53,10 +62,11 @@ function row(figure, values, show, bound = "", compare = share) {
 }
 
 /** The medians of all sides. @param {Record<Side, any[]>} results @param {(result: any) => number[]} pick
- * @returns {Record<Side, number>} */
+ * @returns {Record<Side, number> | Record<"ours" | "sdk", number>} */
 function medians(results, pick) {
   const { ours, sdk, curl } = results;
-  return { ours: median(ours.flatMap(pick)), sdk: median(sdk.flatMap(pick)), curl: median(curl.flatMap(pick)) };
+  const values = { ours: median(ours.flatMap(pick)), sdk: median(sdk.flatMap(pick)) };
+  return curl.length > 0 ? { ...values, curl: median(curl.flatMap(pick)) } : values;
 }
 
 /** @param {Service} service @param {{ cpu: string, latency: string, rate?: string }} bounds */
@@ -64,7 +74,7 @@ async function commands(service, bounds) {
   const results = await measureAll(service, "shell", COMMANDS);
   for (const [state, words] of /** @type {const} */ ([["first", `first ${COMMANDS / 10} commands`], ["warm", "warm"]])) {
     const values = (/** @type {string} */ key) => medians(results, (result) => [result[state][key]]);
-    const cpu = state === "warm" ? `${bounds.cpu}, 2x of libcurl` : bounds.cpu;
+    const cpu = state === "warm" && service in CALLS ? `${bounds.cpu}, 2x of libcurl` : bounds.cpu;
     row(`\`shell("true")\`, ${words}: CPU of the client`, values("cpu"), us, cpu);
     row(`\`shell("true")\`, ${words}: p50`, values("p50"), us, bounds.latency);
     row(`\`shell("true")\`, ${words}: p99`, values("p99"), us);
@@ -140,6 +150,10 @@ const services = {
     await commands("agentcore", { cpu: "0.1x", latency: "" });
     weight("agentcore", "0.1x");
   },
+  async modal() {
+    await commands("modal", { cpu: "0.1x", latency: "" });
+    weight("modal", "0.1x");
+  },
 };
 
 const [program, curlProgram, ...named] = process.argv.slice(2);
@@ -149,10 +163,12 @@ const directory = mkdtempSync(path.join(os.tmpdir(), "cloudsandbox-bench-"));
 /** What ours sends for a command, for plain libcurl to send it again. @type {Record<Service, string>} */
 const requests = Object.fromEntries(Object.keys(SDKS).map((name) => [name, path.join(directory, name)]));
 for (const name of wanted) {
-  writeFileSync(requests[name], await recordRequest(server, `${name}/ours`, CALLS[name]));
+  const call = CALLS[name];
+  if (call) writeFileSync(requests[name], await recordRequest(server, `${name}/ours`, call));
   console.log(`\n| ${name} | ours | ${SDKS[name]} | ratio | libcurl in C | ours / libcurl | bound |`);
   console.log("| --- | --- | --- | --- | --- | --- | --- |");
   await services[name]();
 }
 server.process.stdin.end();
+modal?.process.stdin.end();
 rmSync(directory, { recursive: true });

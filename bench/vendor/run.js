@@ -12,9 +12,9 @@ import path from "node:path";
 /** The first and the last core that this process may use. */
 const CORES = (readFileSync("/proc/self/status", "latin1").match(/^Cpus_allowed_list:\s*(\S+)/m)?.[1] ?? "0").split(/[-,]/);
 
-/** @param {string} program @returns {Promise<Server>} */
-export async function startServer(program) {
-  const server = spawn(program, { stdio: ["pipe", "pipe", "inherit"] });
+/** @param {string} program @param {string[]} [args] @returns {Promise<Server>} */
+export async function startServer(program, args = []) {
+  const server = spawn(program, args, { stdio: ["pipe", "pipe", "inherit"] });
   const [value] = await Promise.race([once(server.stdout, "data"), once(server, "error"), once(server, "exit")]);
   if (!Buffer.isBuffer(value)) throw new Error(`the server did not start: ${value}`);
   return { url: value.toString().trim(), process: server };
