@@ -2,6 +2,8 @@
 // own record does: collectToolkitTools([toolkit]).
 import { checkTools } from "./shared.js";
 
+export { aiSdkSandbox } from "./ai-sdk-sandbox.js";
+
 /** @import { AdaptableTool } from "../../types/adapters/shared.js" */
 /** @import { AiSdkTool } from "../../types/adapters/ai-sdk.js" */
 

@@ -41,7 +41,7 @@ const ADAPTERS = {
   aiSdkTools, anthropicTools, claudeAgentTools, genkitTools, googleAdkTools, googleGenAITools, langChainTools, llamaIndexTools, mcpTools, openAITools, openAIAgentsTools,
 };
 /** What a module has besides its adapter. */
-const OTHERS = { anthropic: { anthropicBashTool, anthropicMemory } };
+const OTHERS = { "ai-sdk": { aiSdkSandbox: aiSdk.aiSdkSandbox }, anthropic: { anthropicBashTool, anthropicMemory } };
 
 function open(answers) {
   const fake = fakeSandbox(answers);

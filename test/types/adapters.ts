@@ -5,6 +5,7 @@ import type { CloudSandbox } from "cloudsandbox";
 import * as aiSdk from "cloudsandbox/ai-sdk";
 import * as anthropic from "cloudsandbox/anthropic";
 import * as claudeAgentSdk from "cloudsandbox/claude-agent-sdk";
+import * as deepAgents from "cloudsandbox/deepagents";
 import * as genkit from "cloudsandbox/genkit";
 import * as googleAdk from "cloudsandbox/google-adk";
 import * as googleGenAI from "cloudsandbox/google-genai";
@@ -17,6 +18,7 @@ import * as openAIAgents from "cloudsandbox/openai-agents";
 import * as aiSdkImplementation from "../../lib/adapters/ai-sdk.js";
 import * as anthropicImplementation from "../../lib/adapters/anthropic.js";
 import * as claudeAgentSdkImplementation from "../../lib/adapters/claude-agent-sdk.js";
+import * as deepAgentsImplementation from "../../lib/adapters/deepagents.js";
 import * as genkitImplementation from "../../lib/adapters/genkit.js";
 import * as googleAdkImplementation from "../../lib/adapters/google-adk.js";
 import * as googleGenAIImplementation from "../../lib/adapters/google-genai.js";
@@ -34,6 +36,7 @@ export const modules: [typeof anthropic, typeof langChain, typeof mcp, typeof op
   aiSdkImplementation,
 ];
 export const clients: [typeof openAI, typeof googleGenAI, typeof llamaIndex] = [openAIImplementation, googleGenAIImplementation, llamaIndexImplementation];
+export const backends: [typeof deepAgents] = [deepAgentsImplementation];
 export const classes: [typeof genkit, typeof googleAdk, typeof claudeAgentSdk] = [genkitImplementation, googleAdkImplementation, claudeAgentSdkImplementation];
 
 declare const makeTool: (run: (args: any, config: any) => unknown, fields: { name: string }) => { made: string };

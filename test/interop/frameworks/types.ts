@@ -10,16 +10,19 @@ import { CallToolRequestSchema, ListToolsRequestSchema } from "@modelcontextprot
 import { Agent as OpenAIAgent } from "@openai/agents-core";
 import { generateText } from "ai";
 import { generateText as generateText7 } from "ai-7";
+import type { Experimental_SandboxSession } from "ai-7";
 import { MockLanguageModelV3 } from "ai/test";
 import { LocalSandboxToolkit, collectToolkitTools, defineTool } from "cloudsandbox";
-import { aiSdkTools } from "cloudsandbox/ai-sdk";
+import { aiSdkSandbox, aiSdkTools } from "cloudsandbox/ai-sdk";
 import { anthropicBashTool, anthropicMemory, anthropicTools } from "cloudsandbox/anthropic";
+import { deepAgentsBackend } from "cloudsandbox/deepagents";
 import { googleGenAITools } from "cloudsandbox/google-genai";
 import { langChainTools } from "cloudsandbox/langchain";
 import { llamaIndexTools } from "cloudsandbox/llamaindex";
 import { mcpTools } from "cloudsandbox/mcp";
 import { openAITools } from "cloudsandbox/openai";
 import { openAIAgentsTools } from "cloudsandbox/openai-agents";
+import { BaseSandbox, createDeepAgent } from "deepagents";
 import { createAgent } from "langchain";
 import OpenAI from "openai";
 
@@ -61,3 +64,5 @@ export const openAIResponses = new OpenAI().responses.create({ model: "m", input
 export const openAIChat = new OpenAI().chat.completions.runTools({ model: "m", messages: [], tools: clientTools.chat });
 export const gemini = new GoogleGenAI({}).models.generateContent({ model: "m", contents: "", config: { tools: [googleGenAITools(tools)] } });
 export const llama = agent({ tools: llamaIndexTools(tools) });
+export const session: Experimental_SandboxSession = aiSdkSandbox(toolkit.getSandbox());
+export const deepAgent = createDeepAgent({ backend: deepAgentsBackend(toolkit.getSandbox(), BaseSandbox) });

@@ -1,0 +1,105 @@
+// What the adapters share that put a sandbox behind a framework's own: a process that runs in it.
+//
+// Invariant: what a framework does wrong with a stream never ends the command; the framework hears of it on the stream.
+import { invalid } from "../options.js";
+import { checkSandbox } from "../toolkit.js";
+
+/** Most bytes of a stream that wait for a reader. */
+const MAX_WAITING = 64 * 1024 * 1024;
+/** Of a result, per stream: what exec() keeps at most. */
+export const MAX_OUTPUT = 16 * 1024 * 1024;
+
+/**
+ * @param {any} sandbox
+ * @param {string} where
+ * @returns {any} one with the members that the classes of this package add to the port
+ */
+export function checkNative(sandbox, where) {
+  checkSandbox(sandbox, where);
+  const missing = ["exec", "readBytes", "stat", "listDirectory", "deleteFile"].filter((name) => typeof sandbox[name] !== "function");
+  if (missing.length === 0) return sandbox;
+  throw invalid(`${where}: the sandbox has no ${missing.join("(), ")}(); give one of the classes of this package`);
+}
+
+/**
+ * A command that is running.
+ *
+ * @param {any} sandbox
+ * @param {{ command: string, cwd?: string | undefined, env?: Record<string, string> | undefined, signal?: AbortSignal | undefined }} spec
+ */
+export function running(sandbox, { signal, ...spec }) {
+  const controller = new AbortController();
+  const stdout = pipe();
+  const stderr = pipe();
+  const ended = sandbox.exec({
+    ...spec,
+    timeoutSeconds: Infinity,
+    encoding: "buffer",
+    maxOutputBytes: 1, // The streams have it.
+    onStdout: stdout.push,
+    onStderr: stderr.push,
+    signal: signal ? AbortSignal.any([signal, controller.signal]) : controller.signal,
+  });
+  const settled = ended.then(
+    (/** @type {any} */ result) => {
+      const error = result.status === "cancelled" && signal?.aborted ? signal.reason : undefined;
+      stdout.end(error);
+      stderr.end(error);
+      if (error !== undefined) throw error;
+      return result;
+    },
+    (/** @type {unknown} */ error) => {
+      stdout.end(error);
+      stderr.end(error);
+      throw error;
+    },
+  );
+  settled.catch(() => {}); // Until somebody waits.
+  return {
+    stdout: stdout.stream,
+    stderr: stderr.stream,
+    settled,
+    async kill() {
+      controller.abort(new Error("the process was killed"));
+      await settled.catch(() => {});
+    },
+  };
+}
+
+/** A web stream that is fed by a callback. */
+function pipe() {
+  /** @type {ReadableStreamDefaultController<Uint8Array>} */
+  let controller;
+  let isOpen = true;
+  const stream = new ReadableStream(
+    {
+      start(given) {
+        controller = given;
+      },
+      cancel() {
+        isOpen = false;
+      },
+    },
+    { highWaterMark: 0, size: (bytes) => bytes.byteLength },
+  );
+  return {
+    stream,
+    /** @param {Uint8Array} bytes valid during the call */
+    push(bytes) {
+      if (!isOpen) return;
+      if (-(controller.desiredSize ?? 0) > MAX_WAITING) {
+        isOpen = false;
+        controller.error(new Error(`more than ${MAX_WAITING} bytes of output wait for a reader; the command goes on, and the rest of this stream is lost`));
+      } else {
+        controller.enqueue(new Uint8Array(bytes));
+      }
+    },
+    /** @param {unknown} error undefined at a good end */
+    end(error) {
+      if (!isOpen) return;
+      isOpen = false;
+      if (error === undefined) controller.close();
+      else controller.error(error);
+    },
+  };
+}
