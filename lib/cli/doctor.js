@@ -19,13 +19,17 @@ const NEEDS = {
   e2b: [["E2B_API_KEY"]],
   daytona: [["DAYTONA_API_KEY"], ["DAYTONA_JWT_TOKEN", "DAYTONA_ORGANIZATION_ID"]],
   vercel: [["VERCEL_OIDC_TOKEN"], ["VERCEL_TOKEN", "VERCEL_TEAM_ID", "VERCEL_PROJECT_ID"]],
+  modal: [["MODAL_TOKEN_ID", "MODAL_TOKEN_SECRET"]],
   http: [["SANDBOX_HTTP_URL", "SANDBOX_HTTP_TOKEN"]],
 };
+/** A file that does as well. @type {Record<string, () => string>} */
+const FILES = { modal: () => process.env.MODAL_CONFIG_PATH ?? `${process.env.HOME}/.modal.toml` };
 /** @type {Record<string, () => string | undefined>} */
 const ADDRESSES = {
   e2b: () => process.env.E2B_API_URL ?? `https://api.${process.env.E2B_DOMAIN ?? "e2b.app"}`,
   daytona: () => process.env.DAYTONA_API_URL ?? process.env.DAYTONA_SERVER_URL ?? "https://app.daytona.io/api",
   vercel: () => "https://vercel.com/api",
+  modal: () => undefined, // it speaks gRPC alone
   http: () => process.env.SANDBOX_HTTP_URL,
 };
 /** @type {Record<string, string>} */
@@ -35,12 +39,12 @@ const PLACES = { "unix-local": "a folder of this machine, not isolated", docker:
 
 /** @param {string} provider */
 function isSet(provider) {
-  return (NEEDS[provider] ?? []).some((names) => names.every((name) => process.env[name]));
+  return (NEEDS[provider] ?? []).some((names) => names.every((name) => process.env[name])) || (provider in FILES && existsSync(FILES[provider]()));
 }
 
 /** @param {string} provider */
 function needs(provider) {
-  return (NEEDS[provider] ?? []).map((names) => names.join(" and ")).join(", or ");
+  return [...(NEEDS[provider] ?? []).map((names) => names.join(" and ")), ...(provider in FILES ? [FILES[provider]()] : [])].join(", or ");
 }
 
 /** @param {Record<string, any>} values */
