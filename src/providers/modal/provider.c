@@ -78,7 +78,7 @@ static void hide(const sbx_config *config, const sbx_session *session, sbx_err *
 const sbx_provider sbx_modal_provider = {
     .id = "modal",
     .caps = SBX_CAP_SEPARATE_STREAMS | SBX_CAP_TRUE_ORDER | SBX_CAP_STDIN | SBX_CAP_CWD |
-            SBX_CAP_KILL | SBX_CAP_LIST | SBX_CAP_PATHS,
+            SBX_CAP_KILL | SBX_CAP_LIST | SBX_CAP_PATHS | SBX_CAP_PARTS,
     .limit_margin_ms = 2500,
     .kill_budget_ms = 5000,
     .kill_confirms = true,
