@@ -24,8 +24,8 @@ has_mark() {
     case $_cs_v in *"$_cs_mark"*) return 0 ;; esac
     _cs_l=$_cs_l$_cs_v
   done <"/proc/$1/environ" || _cs_l=-
-  # One without any was being made just then, and is looked at again.
-  [ ! "$_cs_l" ] || _cs_seen="$_cs_seen$_cs_w "
+  # One without any was being made just then, and is looked at again. Those of the kernel, whose group is 0, have none.
+  if [ "$_cs_l" ]; then _cs_seen="$_cs_seen$_cs_w "; elif [ "$_cs_pg" != 0 ]; then _cs_blank=1; fi
   return 1
 }
 
@@ -60,15 +60,17 @@ quick() {
   _cs_all=$(
     grep -lsE "\) . ([0-9]+ ){0,2}($_cs_l) " /proc/[0-9]*/stat
     grep -lszF -e "$_cs_mark" /proc/[0-9]*/environ
+    grep -Lsz -e '' /proc/[0-9]*/environ
     echo /proc/1/stat
   )
   case $_cs_all in */proc/1/stat) _cs_all=$_cs_all$_cs_v ;; *) _cs_all='' ;; esac
 }
 
 # pass LEAST: looks once at all processes with a number from LEAST on, adds those that belong to the tree,
-# and stops them when _cs_stop says so; _cs_new says whether there was one. A look at all takes out what has ended.
+# and stops them when _cs_stop says so; _cs_new says whether there was one, _cs_blank whether one has to be looked at
+# again. A look at all takes out what has ended.
 pass() {
-  _cs_here=' ' _cs_new='' _cs_least=$1
+  _cs_here=' ' _cs_new='' _cs_blank='' _cs_least=$1
   [ ! "$_cs_quick" ] || quick
   # Not as ${_cs_all:-PATTERN}, which zsh does not expand.
   # shellcheck disable=SC2086
@@ -144,10 +146,11 @@ end_tree() {
     pass "${_cs_root%%:*}"
     _cs_n=$((_cs_n + 1))
   done
-  _cs_new=1
-  while [ $_cs_new ] && [ $_cs_n -lt 300 ]; do
+  _cs_new=1 _cs_m=0
+  while [ $_cs_new ] || { [ $_cs_blank ] && [ $_cs_m -lt 20 ]; } && [ $_cs_n -lt 300 ]; do
     pass 0
-    _cs_n=$((_cs_n + 1))
+    _cs_n=$((_cs_n + 1)) _cs_m=$((_cs_m + 1))
+    [ ! $_cs_new ] || _cs_m=0
   done
   _cs_found=$_cs_tree
   kill_tree
