@@ -9,9 +9,10 @@
 // What was linked besides the C and C++ libraries is copied beside the binary, which looks there first: so the
 // package runs where it is copied to, also in an image where nobody has installed cJSON.
 import { spawnSync } from "node:child_process";
-import { copyFileSync, existsSync, readdirSync, rmSync } from "node:fs";
+import { copyFileSync, existsSync, readFileSync, readdirSync, rmSync } from "node:fs";
 import { createRequire } from "node:module";
 import path from "node:path";
+import { brotliDecompressSync } from "node:zlib";
 
 const root = path.resolve(import.meta.dirname, "..");
 
@@ -90,8 +91,9 @@ if (lacking.length > 0) fail(`the native part cannot be built here. It lacks:\n$
 
 // The published package has what is built as an archive.
 if (!existsSync(path.join(root, "src"))) {
-  const { status, error, stderr } = spawnSync("tar", ["-xzf", "source.tgz"], { cwd: root, encoding: "utf8" });
-  if (status !== 0) fail(`source.tgz could not be unpacked: ${error?.message ?? stderr.trim()}`);
+  const input = brotliDecompressSync(readFileSync(path.join(root, "source.tar.br")));
+  const { status, error, stderr } = spawnSync("tar", ["-xf", "-"], { cwd: root, input });
+  if (status !== 0) fail(`source.tar.br could not be unpacked: ${error?.message ?? String(stderr).trim()}`);
 }
 
 const nodeGyp =

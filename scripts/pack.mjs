@@ -3,6 +3,7 @@
 import { spawnSync } from "node:child_process";
 import { cpSync, existsSync, mkdirSync, readFileSync, readdirSync, rmSync, statSync, writeFileSync } from "node:fs";
 import path from "node:path";
+import { brotliCompressSync } from "node:zlib";
 
 import { faults } from "./binaries.mjs";
 import { bundle } from "./bundle.mjs";
@@ -11,6 +12,7 @@ import { napiHeaders } from "./sources.mjs";
 const root = path.resolve(import.meta.dirname, "..");
 const stage = path.join(root, "build/package");
 const TARGETS = ["linux-x64-glibc", "linux-arm64-glibc", "linux-x64-musl", "linux-arm64-musl"];
+const SOURCE = "source.tar.br";
 const MOST_PACKED = 2 << 20;
 const MOST_INSTALLED = 5 << 20;
 
@@ -47,8 +49,10 @@ rmSync(source, { recursive: true, force: true });
 for (const name of inSource) cpSync(path.join(root, name), path.join(source, name), { recursive: true });
 // The headers of the one package that it needs: so there are no dependencies to install.
 for (const name of ["napi.h", "napi-inl.h", "napi-inl.deprecated.h"]) cpSync(path.join(napiHeaders(), name), path.join(source, "third_party/node-addon-api", name));
-const tar = spawnSync("tar", ["-czf", path.join(stage, "source.tgz"), "--sort=name", "--mtime=@0", "--owner=0", "--group=0", "--numeric-owner", "-C", source, "."], { encoding: "utf8", env: { ...process.env, GZIP: "" } });
+const tar = spawnSync("tar", ["-cf", "-", "--sort=name", "--mtime=@0", "--owner=0", "--group=0", "--numeric-owner", "-C", source, "."], { maxBuffer: 64 << 20 });
 if (tar.status !== 0) fail(`tar: ${tar.stderr}`);
+// A quarter less than gzip makes of it, and Node.js can read it wherever it runs.
+writeFileSync(path.join(stage, SOURCE), brotliCompressSync(tar.stdout));
 
 /** The licenses of what is inside, from where it came; THIRD_PARTY.md lists it. */
 const made = path.join(root, "build/prebuild");
@@ -63,7 +67,7 @@ const licenses = {
 for (const [name, file] of Object.entries(licenses)) cpSync(file, path.join(stage, "third_party/licenses", name));
 
 const { private: _here, dependencies: _inside, devDependencies: _tools, scripts: _scripts, ...published } = manifest;
-Object.assign(published, { files: ["lib", "prebuilds", "source.tgz", "third_party", ...left], scripts: { build: manifest.scripts.build } });
+Object.assign(published, { files: ["lib", "prebuilds", SOURCE, "third_party", ...left], scripts: { build: manifest.scripts.build } });
 writeFileSync(path.join(stage, "package.json"), `${JSON.stringify(published, null, 2)}\n`);
 
 const folder = path.resolve(process.argv[2] ?? path.join(root, "build"));
