@@ -111,7 +111,8 @@ export function nodeForNobody(t) {
   if (probe.status === 0) return process.execPath;
   const dir = tempDir(t);
   chmodSync(dir, 0o755);
-  const copy = path.join(dir, "node");
+  // Under its own name: Deno takes other arguments when it is called "node".
+  const copy = path.join(dir, path.basename(process.execPath));
   copyFileSync(process.execPath, copy);
   chmodSync(copy, 0o755);
   return copy;
