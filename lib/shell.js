@@ -102,7 +102,7 @@ function quoted(text) {
  */
 export async function openShell(place, options, site) {
   const name = `.cloudsandbox-${randomBytes(16).toString("hex")}`;
-  // On this machine it goes with the workspace; elsewhere the sandbox's own directory for what is temporary goes with it.
+  // On this machine it goes with a workspace that was made for the sandbox; elsewhere with the sandbox.
   const folders = place.isLocal ? '"$HOME"' : '/tmp /var/tmp /dev/shm "$HOME" "$PWD"';
   const command = `[ "$BASH_VERSION" ] || exit 126
 for __cs_d in ${folders}; do [ ! -d "$__cs_d" ] || [ ! -w "$__cs_d" ] || break; done

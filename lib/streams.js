@@ -91,11 +91,11 @@ export function writable(write, limits, stop) {
   let begun = false;
   /** Whether something is being written; what ends it drops the rest. */
   let busy = false;
-  /** What was written goes away. When that fails it stays, hidden, until the sandbox goes. */
-  const drop = async () => {
+  /** What was written goes away, with its sandbox when that is gone. When that fails it stays, hidden. @param {any} [error] */
+  const drop = async (error) => {
     stop.end();
     buffer = NOTHING;
-    if (!begun) return;
+    if (!begun || error?.code === "ERR_SANDBOX_LOST" || error?.code === "ERR_SANDBOX_CLOSED") return;
     begun = false;
     await write(token, 0, NOTHING, DROP).catch(() => {});
   };
@@ -113,7 +113,7 @@ export function writable(write, limits, stop) {
       await work();
       busy = false;
     } catch (error) {
-      await drop();
+      await drop(error);
       throw error;
     }
   };

@@ -1,8 +1,10 @@
 // The tools whose schemas Anthropic has defined: bash, and memory. Part of "cloudsandbox/anthropic".
 //
 // Invariant: to a model bash is one shell that goes on. It is a new process each time, so the directory and the exported
-// variables are printed at its end, behind a mark that no output has, and are set again at the next start.
+// variables are printed at its end, in base64 between marks that no output has, and are set again at the next start. What
+// a background process prints amid them makes them void, and is never run.
 import { checkNames, invalid } from "../options.js";
+import { toolCall } from "../sandbox.js";
 import { shortened } from "../tool-extras.js";
 import { checkSandbox } from "../toolkit.js";
 
@@ -32,7 +34,8 @@ export function anthropicBashTool(sandbox, options) {
   checkSandbox(sandbox, "anthropicBashTool");
   const { timeoutSeconds = DEFAULT_SECONDS, maxToolOutputChars = MAX_CHARS } = checkNames(options, ["timeoutSeconds", "maxToolOutputChars"], "anthropicBashTool");
   const mark = `cloudsandbox-${randomUUID()}`;
-  const end = `trap 'cloudsandbox_code=$?; printf "\\n%s\\n" ${mark}; pwd; export -p; exit $cloudsandbox_code' EXIT\n`;
+  const end = `trap 'cloudsandbox_code=$?; printf "\\n%s\\n%s\\n%s\\n" ${mark} "$( (pwd; export -p) | base64 | tr -d "\\n")" ${mark}; exit $cloudsandbox_code' EXIT\n`;
+  const told = new RegExp(`\\n${mark}\\n([A-Za-z0-9+/=]*)\\n${mark}\\n`);
   let session = "";
   /** Commands of one shell run one after another. @type {Promise<unknown>} */
   let last = Promise.resolve();
@@ -40,10 +43,12 @@ export function anthropicBashTool(sandbox, options) {
   /** @param {string} command @param {AbortSignal | undefined} signal */
   async function execute(command, signal) {
     if (signal?.aborted) throw signal.reason;
-    const result = await sandbox.shell(`${session}${end}${command}`, { timeoutSeconds, ...(signal && { signal }) });
-    const at = result.output.lastIndexOf(`\n${mark}\n`);
-    const output = at === -1 ? result.output : result.output.slice(0, at);
-    if (at !== -1) session = sessionOf(result.output.slice(at + mark.length + 2));
+    // Of a long output both ends are kept, so the marks are.
+    const asked = { timeoutSeconds, ...(signal && { signal }), [toolCall]: {} };
+    const result = await sandbox.shell(`${session}${end}${command}`, asked);
+    const [state, ended = ""] = told.exec(result.output) ?? [];
+    const output = state === undefined ? result.output : result.output.replace(state, () => "");
+    if (ended !== "") session = sessionOf(Buffer.from(ended, "base64").toString());
     const note = result.timedOut ? `[stopped after ${timeoutSeconds} s]` : result.exitCode === 0 ? "" : `[exit code ${result.exitCode}]`;
     const lost = result.outputTruncated ? "\n[there was more output]" : "";
     const bounded = shortened(output + lost, "", 0, maxToolOutputChars - note.length - 1, (missing) => `[${missing} left out here; write the output to a file to see them]`);

@@ -71,6 +71,17 @@ describe("Anthropic's bash", () => {
     assert.deepEqual(read.slice(3), ["[stopped after 1 s]", "/tmp\n"], "the shell was asked to end, and told where it was");
   });
 
+  test("what a background process prints at the end is output, and never run; a long output loses no directory", async (t) => {
+    const { read } = await play([anthropicBashTool(open(t))], [
+      { command: "mkdir sub; cd sub; (sleep 0.1; echo 'echo X >ran') &" },
+      { command: "ls; pwd | sed 's,.*/,,'; seq 1 400000" },
+      { command: "ls; pwd | sed 's,.*/,,'" },
+    ]);
+    assert.equal(read[0].trim(), "echo X >ran");
+    assert.match(read[1], /^sub\n1\n/);
+    assert.equal(read[2], "sub\n");
+  });
+
   test("an aborted run ends the command", async (t) => {
     const { env, started, gone } = mark();
     const controller = new AbortController();
