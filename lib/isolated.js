@@ -110,6 +110,11 @@ function visiblePath(value, folders) {
   return (parts.length > 0 ? parts : ["/usr/local/bin", "/usr/bin", "/bin"]).join(":");
 }
 
+/** homedir() reads the process's own HOME, which another thread may be changing. */
+function home() {
+  return process.env.HOME || homedir();
+}
+
 /** What is not there costs no error: most folders of a PATH have no python. @param {string} file */
 function canRun(file) {
   try {
@@ -132,7 +137,7 @@ function prefixes(file) {
   for (const name of [file, realpathSync.native(file)]) {
     if (isBelow(name, SYSTEM)) continue;
     const folder = path.dirname(path.dirname(name));
-    const isWide = folder === "/" || isBelow(homedir(), [folder]) || path.dirname(folder) === "/";
+    const isWide = folder === "/" || isBelow(home(), [folder]) || path.dirname(folder) === "/";
     folders.push(isWide ? name : folder);
   }
   return folders;
