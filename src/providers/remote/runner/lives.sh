@@ -8,8 +8,14 @@ tree_lives() {
   for _cs_f in /proc/[0-9]*; do
     [ "${_cs_f#/proc/}" -le "${2%%:*}" ] || _cs_v="$_cs_v $_cs_f/environ"
   done
+  # One whose variables cannot be read yet is being made just then, and is looked at again.
+  _cs_n=0
   # shellcheck disable=SC2086
-  if [ "$_cs_v" ] && grep -qszF "$1" $_cs_v; then return 0; fi
+  while [ "$_cs_v" ]; do
+    if grep -qszF "$1" $_cs_v; then return 0; fi
+    if [ $_cs_n = 10 ] || ! grep -Lsz -e '' $_cs_v | grep -q .; then break; fi
+    _cs_n=$((_cs_n + 1))
+  done
   kill -s 0 -- "-${2%%:*}" || return 1
   _cs_mark=$1 _cs_root=$2 _cs_spare=" $3 " _cs_stop='' _cs_seen=' '
   find_root

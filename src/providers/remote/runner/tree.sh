@@ -147,7 +147,7 @@ end_tree() {
     _cs_n=$((_cs_n + 1))
   done
   _cs_new=1 _cs_m=0
-  while [ $_cs_new ] || { [ $_cs_blank ] && [ $_cs_m -lt 20 ]; } && [ $_cs_n -lt 300 ]; do
+  while [ $_cs_new ] || { [ "$_cs_blank" ] && [ $_cs_m -lt 20 ]; } && [ $_cs_n -lt 300 ]; do
     pass 0
     _cs_n=$((_cs_n + 1)) _cs_m=$((_cs_m + 1))
     [ ! $_cs_new ] || _cs_m=0
