@@ -168,6 +168,22 @@ print("fine")`;
       assert.ok(outcome instanceof Error || outcome.exitCode !== 0, JSON.stringify(outcome));
     });
   }
+
+  test("54 close() right behind the helper's end waits for the kernel to end the rest", async (t) => {
+    for (let i = 0; i < 5; i++) {
+      const before = new Set(processes().map(({ pid }) => pid));
+      const mine = own(t);
+      const { stdout } = await mine.exec({ command: "for i in $(seq 100); do sleep 300 & done; echo up" });
+      assert.equal(stdout, "up\n");
+      const of = (parents) => processes().filter(({ pid, parent }) => parents.has(parent) && !before.has(pid));
+      const helpers = of(new Set([process.pid]));
+      assert.equal(helpers.length, 1);
+      const firsts = new Set(of(new Set([helpers[0].pid])).map(({ pid }) => pid));
+      process.kill(helpers[0].pid, "SIGKILL");
+      await mine.close();
+      assert.deepEqual(processes().filter(({ pid }) => firsts.has(pid)), []);
+    }
+  });
 });
 
 /** What a start comes to where /proc was made as `cover` says. */

@@ -95,14 +95,28 @@ static void destroy_release(sbx_op *op) {
 
 static const sbx_op_class release_class = {"local release", abort_release, destroy_release};
 
+static bool may_live_on(release *r) {
+  return r->helper.fd >= 0 && r->helper.unseen > 0 && !sbx__helper_saw_the_end(&r->helper);
+}
+
+/* A helper that was killed leaves the end of its first process, and by it of all others, to the
+ * kernel, which takes its time. */
+static bool is_ending(release *r) {
+  return r->helper.isolated && may_live_on(r);
+}
+
 /* A helper that is stuck is killed; the loop never waits for it. */
 static void collect_helper(release *r) {
-  bool ended = sbx__helper_collect(&r->helper);
+  bool collected = sbx__helper_collect(&r->helper);
+  bool ended = collected && !is_ending(r);
   uint64_t now = sbx_now_ms();
-  if (!ended && now >= r->limit_ms && !r->killed) {
+  if (collected)
+    stop_waiting(r);
+  if (!ended && !r->killed && (collected || now >= r->limit_ms)) {
     sbx__helper_kill(&r->helper);
     r->killed = true;
-    r->limit_ms = now + KILLED_BUDGET_MS;
+    if (r->limit_ms < now + KILLED_BUDGET_MS)
+      r->limit_ms = now + KILLED_BUDGET_MS;
   }
   if (!ended && now < r->limit_ms) {
     uint64_t left = r->limit_ms - now;
@@ -113,7 +127,7 @@ static void collect_helper(release *r) {
     return;
   }
   stop_waiting(r);
-  if (r->helper.fd >= 0 && r->helper.unseen > 0 && !sbx__helper_saw_the_end(&r->helper))
+  if (may_live_on(r))
     r->doubtful = true;
   sbx__helper_drop(&r->helper);
   start_removal(r);
