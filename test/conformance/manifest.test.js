@@ -51,7 +51,7 @@ for (const provider of providers) {
     }
 
     test("variables are there, and the limit of a command holds", async (t) => {
-      const sandbox = provider.world(t).make({ manifest: { env: { MODE: "test" }, resources: { timeoutSeconds: 1 } } });
+      const sandbox = provider.world(t).make({ manifest: { env: { MODE: "test" }, resources: { timeoutSeconds: 4 } } });
       assert.deepStrictEqual(await sandbox.shell('echo "$MODE"; sleep 60'), { output: "test\n", exitCode: 124, timedOut: true });
     });
 

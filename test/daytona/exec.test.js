@@ -215,7 +215,7 @@ describe("commands", { concurrency: 3 }, () => {
         output: "one two\nerr\n",
         exitCode: 4,
       });
-      const timed = await sandbox.shell("echo a; sleep 9", { timeoutSeconds: 2 });
+      const timed = await sandbox.shell("echo a; sleep 300", { timeoutSeconds: 4 });
       assert.deepEqual(timed, { output: "a\n", exitCode: 124, timedOut: true });
     });
   }
@@ -285,7 +285,7 @@ describe("commands", { concurrency: 3 }, () => {
         exitCode: 5,
       });
       assert.deepEqual(await sandbox.run("print('p')"), { output: "p\n", exitCode: 0 });
-      assert.equal((await sandbox.shell("echo a; sleep 9", { timeoutSeconds: 2 })).output, "a\n");
+      assert.equal((await sandbox.shell("echo a; sleep 300", { timeoutSeconds: 4 })).output, "a\n");
       const refused = await rejection(sandbox.exec({ command: "true", cwd: "nope" }));
       assert.equal(refused.code, "ERR_SANDBOX_INVALID_ARG", refused.message);
     });

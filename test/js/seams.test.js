@@ -123,11 +123,11 @@ describe("deepAgentsBackend", () => {
 
   test("execute: both streams in order, a limit, and a failure as text", async (t) => {
     const sandbox = open(t);
-    const backend = deepAgentsBackend(sandbox, BaseSandbox, { timeoutSeconds: 1 });
+    const backend = deepAgentsBackend(sandbox, BaseSandbox, { timeoutSeconds: 3 });
     assert.ok(backend instanceof BaseSandbox);
     assert.match(backend.id, /^unix-local-./);
     assert.deepEqual(await backend.execute("echo a; echo b >&2; exit 2"), { output: "a\nb\n", exitCode: 2, truncated: false });
-    assert.deepEqual(await backend.execute("echo a; sleep 60"), { output: "a\n\n[stopped after 1 s]", exitCode: 124, truncated: false });
+    assert.deepEqual(await backend.execute("echo a; sleep 60"), { output: "a\n\n[stopped after 3 s]", exitCode: 124, truncated: false });
     await sandbox.close();
     const { output, exitCode } = await backend.execute("true");
     assert.match(output, /closed/);
