@@ -134,7 +134,7 @@ async function rampant(sandbox, code) {
 }
 
 /** Processes of a program that are there. @param {LocalSandbox} sandbox @param {string} name */
-const countInside = async (sandbox, name) => Number((await sandbox.shell(`cat /proc/[0-9]*/comm 2>/dev/null | grep -c ^${name}`)).stdout);
+const countInside = async (sandbox, name) => Number((await sandbox.shell(`cat /proc/[0-9]*/comm 2>/dev/null | grep -c ^${name}`)).output);
 
 async function daemons() {
   const sandbox = isolated({ killGraceSeconds: 0 });
