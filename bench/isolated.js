@@ -217,8 +217,9 @@ async function hundred() {
   const done = performance.now();
   await Promise.all(all.map((sandbox) => sandbox.close()));
   const closed = performance.now();
+  const left = [openFiles() - files, descendantsOf(process.pid).length - processes];
   row("100 sandboxes at once: starts, 100 commands, closes", [started - began, done - started, closed - done].map(ms).join(", "));
-  row("the same: what is left", `${openFiles() - files} descriptors, ${descendantsOf(process.pid).length - processes} processes`, "0, 0");
+  row("the same: what is left", `${left[0]} descriptors, ${left[1]} processes`, "0, 0");
 }
 
 /** The host that is killed: five sandboxes full of what means ill. */
