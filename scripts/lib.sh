@@ -84,6 +84,21 @@ setup_python_packages() {
   touch "$python_packages/done"
 }
 
+# runtime_program bun|deno: that runtime, as an npm package, without its install script; prints the program.
+runtime_program() {
+  local folder=build/runtimes/$1 package program
+  case $1 in
+    bun) package=@oven/bun-linux-x64@1.4 program=@oven/bun-linux-x64/bin/bun ;;
+    deno) package=@deno/linux-x64-glibc@2.9 program=@deno/linux-x64-glibc/deno ;;
+    *) die "there is no runtime $1 here; there are bun and deno" ;;
+  esac
+  [ "$(uname -s)-$(uname -m)" = Linux-x86_64 ] || die "there is no package of Bun and Deno for this system"
+  mkdir -p "$folder"
+  printf '{ "private": true }\n' >"$folder/package.json"
+  npm install --prefix "$folder" --ignore-scripts --no-audit --no-fund --no-package-lock --loglevel=error "$package" >/dev/null
+  echo "$root/$folder/node_modules/$program"
+}
+
 # Builds when a source is newer than the binary, or when that has other providers than are wanted.
 build_native() {
   local out=build/Release/cloudsandbox.node with=${CLOUDSANDBOX_TEST_PROVIDERS-}
