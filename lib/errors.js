@@ -199,7 +199,7 @@ export function lazily(name, load) {
       if (!passing) throw error;
       failures += 1;
       const address = again(name, failures);
-      load = () => import(address);
+      load = () => import(/* webpackIgnore: true */ address);
       throw passing;
     }
   };
@@ -212,7 +212,7 @@ export function lazily(name, load) {
  * @param {number} times
  */
 function again(name, times) {
-  return new URL(`${name}?${times}`, import.meta.url).href;
+  return new URL(/* webpackIgnore: true */ `${name}?${times}`, import.meta.url).href;
 }
 
 /**

@@ -1,7 +1,7 @@
 // Finds and loads the native addon, at the first construction of a sandbox and never at import.
 import { SandboxError, tooManyFiles } from "./errors.js";
 
-const { accessSync, chmodSync, closeSync, constants, openSync, readSync } = process.getBuiltinModule("node:fs");
+const { accessSync, chmodSync, closeSync, constants, existsSync, openSync, readFileSync, readSync } = process.getBuiltinModule("node:fs");
 const { fileURLToPath } = process.getBuiltinModule("node:url");
 
 /**
@@ -127,10 +127,10 @@ const PREBUILT = {
   ],
 };
 
-/** What scripts/build.mjs makes. */
+/** What scripts/build.mjs makes. The published package is without, and webpack would miss it. */
 const built = () => [
-  ownFile(import.meta.url && new URL("../build/Release/cloudsandbox.node", import.meta.url)),
-  ownFile(import.meta.url && new URL("../build/Release/sbx_guard", import.meta.url)),
+  ownFile(import.meta.url && new URL(/* webpackIgnore: true */ "../build/Release/cloudsandbox.node", import.meta.url)),
+  ownFile(import.meta.url && new URL(/* webpackIgnore: true */ "../build/Release/sbx_guard", import.meta.url)),
 ];
 
 /** @type {string | undefined} */
@@ -159,7 +159,13 @@ export function guardPath() {
  * @throws {SandboxError} ERR_SANDBOX_MISSING_BINARY
  */
 export function ownFile(url) {
-  if (url) return fileURLToPath(url);
+  if (url) {
+    // Next.js bundles for a server as if its files were a browser's.
+    if (url.protocol !== "file:") throw missingBinary(new Error(`a bundler has given the package's own files an address that is none of a file (${url.href}); see 2.`));
+    const file = fileURLToPath(url);
+    // Electron shows an archive as if it were a folder, but to JavaScript only: what the system opens stands beside it.
+    return process.versions.electron ? file.replace(/\.asar(?=[\\/])/, ".asar.unpacked") : file;
+  }
   throw missingBinary(new Error("this is a bundle in one CommonJS file, which does not know where the package's own files are; see 2."));
 }
 
@@ -215,7 +221,7 @@ function load() {
 /** @param {string} binary @returns {NativeModule} */
 function loadFrom(binary) {
   const require = process.getBuiltinModule("node:module").createRequire(import.meta.url);
-  const { version } = require("../package.json");
+  const { version } = JSON.parse(readFileSync(ownFile(import.meta.url && new URL("../package.json", import.meta.url)), "utf8"));
   const module = require(binary);
   if (module.version !== version) throw new Error(`the binary is of version ${module.version}, the package ${version}`);
   return module;
@@ -279,7 +285,9 @@ function missingBinary(cause) {
 /** The build command's file as it can be given to node, wherever the package manager has put the package. */
 export function buildScript() {
   const usual = "node_modules/cloudsandbox/scripts/build.mjs";
-  const file = import.meta.url ? fileURLToPath(import.meta.url).replace(/lib\/[^/]*$/, "scripts/build.mjs") : usual;
+  const own = import.meta.url && fileURLToPath(import.meta.url).replace(/[^/]*\/[^/]*$/, "scripts/build.mjs");
+  // In a bundle the package's folder is not known.
+  const file = own && existsSync(own) ? own : usual;
   // Yarn's Plug'n'Play runs packages out of their archives, where nothing can be built.
   return /\.zip\//.test(file) ? `${usual}   (after: yarn unplug cloudsandbox)` : file;
 }

@@ -1,11 +1,11 @@
 // The addon itself: what it links to, what it exports, and that no misuse of its objects crashes.
 import assert from "node:assert/strict";
 import { execFileSync } from "node:child_process";
-import { mkdirSync, readFileSync, renameSync, rmSync, writeFileSync } from "node:fs";
+import { cpSync, mkdirSync, readFileSync, renameSync, rmSync, writeFileSync } from "node:fs";
 import path from "node:path";
 import { describe, test } from "node:test";
 
-import { guardPath, native } from "../../lib/native.js";
+import { guardPath, native, ownFile } from "../../lib/native.js";
 import { ROOT, SANITIZER_ENV, copyPackage, runNode } from "../support/node.js";
 import { tempDir } from "../support/temp.js";
 import { rejection } from "../support/wait.js";
@@ -109,9 +109,19 @@ describe("loading", () => {
 
   test("without any, the message names the command that builds, where it stands", async (t) => {
     const cwd = copyPackage(t, { native: false });
+    cpSync(path.join(ROOT, "scripts/build.mjs"), path.join(cwd, "scripts/build.mjs"));
     const { stdout } = await runNode(load, { cwd });
     assert.match(stdout, /^ERR_SANDBOX_MISSING_BINARY\ncloudsandbox: the native part is missing \(/);
     assert.ok(stdout.includes(`   node ${path.join(cwd, "scripts/build.mjs")}\n`), stdout);
+  });
+
+  test("C173 a bundler's address that is none of a file is refused with what to configure", () => {
+    assert.throws(() => ownFile(new URL("https://example.com/_next/static/media/sbx_guard")), (error) => {
+      assert.equal(error.code, "ERR_SANDBOX_MISSING_BINARY");
+      assert.match(error.message, /\(https:\/\/example\.com\/_next\/static\/media\/sbx_guard\); see 2\.\n/);
+      assert.match(error.message, /\n2\. With a bundler, mark cloudsandbox as external/);
+      return true;
+    });
   });
 
   test("a binary of another version is refused", async (t) => {

@@ -1,15 +1,15 @@
 // What @vercel/nft finds of a program that imports the package, copied elsewhere, must run.
 import assert from "node:assert/strict";
 import { spawnSync } from "node:child_process";
-import { cpSync, mkdirSync, readFileSync, renameSync, rmSync, writeFileSync } from "node:fs";
+import { cpSync, mkdirSync, writeFileSync } from "node:fs";
 import path from "node:path";
 import { test } from "node:test";
 
 import { nodeFileTrace } from "@vercel/nft";
 
-import { bundle } from "../../../scripts/bundle.mjs";
 import { ROOT, copyPackage } from "../../support/node.js";
 import { tempDir } from "../../support/temp.js";
+import { projectWithPackage } from "./package.js";
 
 const body = `
   const sandbox = new LocalSandbox({ isolation: "none" });
@@ -49,16 +49,7 @@ for (const [name, source] of Object.entries(ENTRIES)) {
 }
 
 test("C156 the package as it is published, bundled and with its binaries, is traced, too", { skip: process.platform !== "linux" }, async (t) => {
-  const project = tempDir(t);
-  const installed = path.join(project, "node_modules/cloudsandbox");
-  mkdirSync(path.dirname(installed));
-  cpSync(copyPackage(t), installed, { recursive: true });
-  rmSync(path.join(installed, "lib"), { recursive: true });
-  await bundle(JSON.parse(readFileSync(path.join(ROOT, "package.json"), "utf8")), path.join(installed, "lib"));
-  const { glibcVersionRuntime } = process.report.getReport().header;
-  const target = `prebuilds/linux-${process.arch}-${glibcVersionRuntime ? "glibc" : "musl"}`;
-  mkdirSync(path.join(installed, "prebuilds"));
-  renameSync(path.join(installed, "build/Release"), path.join(installed, target));
+  const project = await projectWithPackage(t);
   writeFileSync(path.join(project, "main.mjs"), ENTRIES["main.mjs"]);
   const { fileList } = await nodeFileTrace([path.join(project, "main.mjs")], { base: project, processCwd: project });
   const copy = tempDir(t);
