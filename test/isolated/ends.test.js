@@ -11,7 +11,8 @@ import { Worker } from "node:worker_threads";
 import { ROOT } from "../support/node.js";
 import { mark } from "../support/processes.js";
 import { rejection } from "../support/wait.js";
-import { attack, childrenOf, own, readableCopy, shared, startUnder, unavailable } from "./support.js";
+import { childrenOf } from "./processes.js";
+import { attack, own, readableCopy, shared, startUnder, unavailable } from "./support.js";
 
 const nests = spawnSync("unshare", ["-Uc", "true"]).status === 0;
 

@@ -8,7 +8,8 @@ import { Worker } from "node:worker_threads";
 
 import { LocalSandbox } from "cloudsandbox";
 
-import { attack, own, unavailable } from "./support.js";
+import { childrenOf, killHelper } from "./processes.js";
+import { attack, nestless, own, runUnder, unavailable } from "./support.js";
 
 const options = { skip: unavailable };
 
@@ -174,6 +175,45 @@ test("61 close() ends a tunnel that is open, and a worker's end too", options, a
   await connected;
   await worker.terminate();
   await sockets[1].ended;
+});
+
+test("61 a helper that takes the place of one that was killed leads to the allowed hosts, too", options, async (t) => {
+  const port = await greeting(t);
+  const before = childrenOf(process.pid);
+  const sandbox = own(t, { allowedHosts: toLoopback(port) });
+  const look = `${ASK}
+tell([proxy, ask("GET", "http://localhost:${port}/again")])`;
+  const first = await attack(sandbox, look);
+  for (let i = 0; i < 2; i++) {
+    await killHelper(childrenOf(process.pid).find((pid) => !before.includes(pid)));
+    // Several at once: one of them starts it, all wait for it.
+    for (const told of await Promise.all([attack(sandbox, look), attack(sandbox, look), attack(sandbox, look)])) {
+      assert.deepEqual(told, [first[0], [200, "hello /again"]]);
+    }
+  }
+});
+
+test("61 when no other helper can be made the command says why, was not run, and the next one tries again", { skip: unavailable || nestless }, (t) => {
+  const { stdout, stderr } = runUnder(t, "exec unshare -Ur \"$@\"", `
+    import { readFileSync, writeFileSync } from "node:fs";
+    import { childrenOf, killHelper } from "./test/isolated/processes.js";
+    const limit = "/proc/sys/user/max_user_namespaces", usual = readFileSync(limit, "utf8");
+    const s = new LocalSandbox({ isolation: "required", allowedHosts: ["example.com"] });
+    await s.start();
+    writeFileSync(limit, "0");
+    await killHelper(childrenOf(process.pid)[0]);
+    const told = await Promise.allSettled([s.shell("touch ran"), s.shell("touch ran")]);
+    writeFileSync(limit, usual);
+    const { output } = await s.shell("ls; echo again");
+    await s.close();
+    console.log(JSON.stringify({ told: told.map(({ reason }) => [reason?.code, reason?.message]), output }));`);
+  assert.ok(stdout, stderr);
+  const { told, output } = JSON.parse(stdout);
+  for (const [code, message] of told) {
+    assert.equal(code, "ERR_SANDBOX_ISOLATION_UNAVAILABLE");
+    assert.match(message, /Layer userns: ENOSPC: /);
+  }
+  assert.equal(output.trim(), "again");
 });
 
 test("61 a manifest's list of hosts is kept, and its network is still looked at", options, async (t) => {

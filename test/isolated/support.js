@@ -1,7 +1,7 @@
 // What the tests of the isolated sandbox share. Attacks are Python programs that run inside: with ctypes they make the
 // system calls themselves, and print what came of each as JSON.
 import { spawnSync } from "node:child_process";
-import { cpSync, readFileSync, readdirSync } from "node:fs";
+import { cpSync } from "node:fs";
 import path from "node:path";
 import { after } from "node:test";
 
@@ -79,12 +79,6 @@ export async function lacks(t, sandbox, layer) {
   if (state === "enforced") return false;
   t.skip(`unavailable here: ${layer}, ${errno ?? state}`);
   return true;
-}
-
-/** The children of a process of this machine. @param {number} pid @returns {number[]} */
-export function childrenOf(pid) {
-  return readdirSync(`/proc/${pid}/task`).flatMap((task) =>
-    readFileSync(`/proc/${pid}/task/${task}/children`, "utf8").split(" ").filter(Boolean).map(Number));
 }
 
 /** The package with these tests, where every user may read them. */

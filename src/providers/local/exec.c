@@ -54,6 +54,7 @@ struct local_exec {
   sbx_output *out;
   sbx_exec_status *status;
   sbx__command command; /* descriptors that the helper has not got yet */
+  sbx__waiter waiter;   /* for a helper that is starting */
   phase phase;
   sbx_timer timer; /* of the phase */
   int control;
@@ -101,6 +102,8 @@ static void count_out(local_exec *x) {
 static void finish(local_exec *x, const sbx_err *err) {
   if (x->status->tree_gone)
     count_out(x);
+  if (x->phase == SENDING)
+    sbx__session_leave(x->session, &x->waiter);
   sbx_timer_stop(&x->timer);
   close_control(x);
   close_pipe(&x->pipes[0]);
@@ -499,42 +502,44 @@ static int open_channels(local_exec *x, bool merged, sbx_err *err) {
   return rc;
 }
 
-static int replace_helper(sbx_session *session, sbx_err *err) {
-  sbx__helper *helper = &session->helper;
-  unsigned serial = helper->serial;
-  session->unseen_before += helper->unseen;
-  sbx__release_helper(session->config->loop, helper);
-  int rc = sbx__helper_start(helper, session, err);
-  helper->serial = serial + 1;
-  return rc;
-}
-
 /* Hands the command to the helper. What a helper that has ended did not take has not run: then a
- * new one is started, once. */
+ * new one is started, once; those that come meanwhile wait for it, too. */
 static int request(local_exec *x, sbx_err *err) {
   sbx_session *session = x->session;
   sbx__helper *helper = &session->helper;
-  for (;;) {
-    int error = sbx__helper_send(helper, x->command.fd);
-    if (error == 0)
-      break;
+  int error = 0;
+  if (!sbx__session_is_starting(session)) {
+    error = sbx__helper_send(helper, x->command.fd);
     if (error == EAGAIN) {
       enter(x, SENDING, RETRY_MS);
+      return SBX_OK;
+    }
+    if (error == 0) {
+      helper->unseen++;
+      x->helper_serial = helper->serial;
+      x->counted = true;
+      enter(x, RUNNING, CONTINUE_MS);
+      sbx__command_close(&x->command);
       return SBX_OK;
     }
     if (error != EPIPE || x->restarted)
       return sbx__local_sys_fail(err, "reach the helper process", error);
     x->restarted = true;
-    int rc = replace_helper(session, err);
+    int rc = sbx__session_start(session, err);
     if (rc != SBX_OK)
       return rc;
   }
-  helper->unseen++;
-  x->helper_serial = helper->serial;
-  x->counted = true;
-  enter(x, RUNNING, CONTINUE_MS);
-  sbx__command_close(&x->command);
+  sbx__session_wait(session, &x->waiter);
   return SBX_OK;
+}
+
+static void on_ready(sbx__waiter *waiter, const sbx_err *err) {
+  local_exec *x = (local_exec *)(void *)((char *)waiter - offsetof(local_exec, waiter));
+  sbx_err own;
+  if (err != NULL)
+    finish(x, err);
+  else if (request(x, &own) != SBX_OK)
+    finish(x, &own);
 }
 
 /* Somebody outside of the command's tree, or something that SIGKILL does not end, has them. */
@@ -632,6 +637,7 @@ sbx_op *sbx__local_exec(sbx_session *session, const sbx_exec_spec *spec, sbx_out
   x->ends_background = spec->end_background;
   x->may_write = sbx__isolated_output(&session->config->isolation, spec->max_output_bytes);
   x->session = session;
+  x->waiter.fn = on_ready;
   x->out = out;
   x->status = status;
   x->control = -1;

@@ -135,7 +135,8 @@ static int make_setup(gift *g, const sbx_session *session, sbx_err *err) {
   int fd = -1;
   sbx_buf_init(&buf, MAX_SETUP);
   int rc = sbx__isolated_setup(&buf, &session->config->isolation, root->gives ? root->uid : 0,
-                               root->gives ? root->gid : 0, g->name != NULL ? g->name : "");
+                               root->gives ? root->gid : 0, session->proxy_port,
+                               g->name != NULL ? g->name : "");
   rc = rc == SBX_OK ? sbx__local_memory_file(&fd, session->config, sbx_buf_slice(&buf),
                                              sbx_slice_of(NULL, 0), err)
                     : sbx_err_set(err, rc, NULL);

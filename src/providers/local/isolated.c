@@ -215,10 +215,11 @@ void sbx__isolated_owner(const struct stat *directory, uid_t *uid, gid_t *gid) {
 static atomic_uint verified;
 
 int sbx__isolated_setup(sbx_buf *out, const sbx__isolation *iso, uid_t uid, gid_t gid,
-                        const char *name) {
+                        uint16_t port, const char *name) {
   sbx_guard_setup setup = iso->setup;
   setup.uid = uid;
   setup.gid = gid;
+  setup.port = port;
   setup.verify = (atomic_load(&verified) & 1U << setup.network) == 0;
   sbx_buf_append(out, (const char *)&setup, sizeof setup);
   sbx_buf_append(out, name, strlen(name) + 1);

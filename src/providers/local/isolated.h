@@ -27,9 +27,10 @@ void sbx__isolated_deinit(sbx__isolation *iso);
  * too; NULL: a directory of our own. */
 void sbx__isolated_owner(const struct stat *directory, uid_t *uid, gid_t *gid);
 
-/* The setup file; `name` of the directory to remove, or "". The buffer's error. */
+/* The setup file; `port` to listen on inside, 0: any; `name` of the directory to remove, or "". The
+ * buffer's error. */
 int sbx__isolated_setup(sbx_buf *out, const sbx__isolation *iso, uid_t uid, gid_t gid,
-                        const char *name);
+                        uint16_t port, const char *name);
 /* How much a command may write of which `kept` bytes are kept. */
 uint64_t sbx__isolated_output(const sbx__isolation *iso, uint64_t kept);
 /* A sandbox with these options was looked at from inside. */

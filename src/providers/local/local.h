@@ -4,6 +4,7 @@
  *
  *   provider.c   sessions: open, close, probe; the provider's table
  *   exec.c       one command from its start to the end of its last process
+ *   session.c    a session's helper program, from its start to its first words
  *   files.c      put, get and list as pool work
  *   command.c    one command as the helper program wants it: argv, env, descriptors
  *   release.c    the end of the helper program, then of the workspace
@@ -16,7 +17,7 @@
  *   config.c     options and the environment made of them
  *   fs.c, tree.c files beneath the workspace; these know nothing of the others
  *   egress*.c    the proxy of a sandbox without a network, see egress.h; knows nothing of these;
- *                provider.c starts and stops it */
+ *                session.c starts and stops it */
 #ifndef SBX_LOCAL_H
 #define SBX_LOCAL_H
 
@@ -101,6 +102,12 @@ void sbx__helper_end_now(sbx__helper *helper);
 
 typedef struct sbx__removal sbx__removal;
 
+/* Who waits for the session's helper. */
+typedef struct sbx__waiter {
+  struct sbx__waiter *next;
+  void (*fn)(struct sbx__waiter *waiter, const sbx_err *err);
+} sbx__waiter;
+
 /* Shared by the session and by the work on pool threads; counted on the loop's thread only. */
 typedef struct sbx__workspace {
   size_t refs;
@@ -119,10 +126,13 @@ struct sbx_session {
   sbx_config *config;
   sbx__workspace *workspace;
   sbx__helper helper;
-  sbx_guard_hello hello; /* of an isolated sandbox: its layers */
-  sbx__egress *egress;   /* NULL: the sandbox reaches nobody, or everybody */
-  sbx__env proxies;      /* variables that lead programs to it */
-  size_t unseen_before;  /* `unseen` of the helpers that had to be replaced */
+  sbx_guard_hello hello;  /* of an isolated sandbox: its layers */
+  sbx__egress *egress;    /* NULL: the sandbox reaches nobody, or everybody */
+  sbx__env proxies;       /* variables that lead programs to it */
+  uint16_t proxy_port;    /* where it is reached inside; 0: not known yet */
+  sbx_watch *hello_watch; /* of the helper's socket, until its first words */
+  sbx__waiter *waiters;
+  size_t unseen_before; /* `unseen` of the helpers that had to be replaced */
   bool open;
   bool looked_for_bash;
   char *bash; /* NULL: there is none */
@@ -141,6 +151,19 @@ void sbx__workspace_unref(sbx__workspace *workspace);
 bool sbx__workspace_is_ours(const sbx__workspace *workspace);
 /* SBX_ELOST, naming the folder. */
 int sbx__workspace_fail_gone(const sbx__workspace *workspace, sbx_err *err);
+
+/* ---- the session's helper ------------------------------------------------------------------- */
+
+/* Starts the helper, or another one in its place. Who waits is told when it is ready. The errors
+ * of sbx__helper_start(); then nobody is told. */
+int sbx__session_start(sbx_session *session, sbx_err *err);
+bool sbx__session_is_starting(const sbx_session *session);
+/* `waiter` is told once: NULL when commands may be sent, or why there is no helper. Not at once. */
+void sbx__session_wait(sbx_session *session, sbx__waiter *waiter);
+/* One who does not wait is fine. */
+void sbx__session_leave(sbx_session *session, sbx__waiter *waiter);
+/* Ends the way out, and tells those who wait that there will be no helper. */
+void sbx__session_stop(sbx_session *session);
 
 /* ---- the end -------------------------------------------------------------------------------- */
 

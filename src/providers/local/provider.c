@@ -17,21 +17,13 @@
 #include <errno.h>
 #include <fcntl.h>
 #include <limits.h>
-#include <netinet/in.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
-#include <sys/socket.h>
 #include <sys/stat.h>
 #include <unistd.h>
 
 /* ---- session -------------------------------------------------------------------------------- */
-
-static void close_egress(sbx_session *session) {
-  sbx__egress_stop(session->egress);
-  session->egress = NULL;
-  sbx__env_free(&session->proxies);
-}
 
 static sbx_session *session_new(sbx_config *config) {
   sbx_session *session = sbx_calloc(1, sizeof *session);
@@ -46,7 +38,8 @@ static sbx_session *session_new(sbx_config *config) {
 static void session_free(sbx_session *session) {
   if (session == NULL)
     return;
-  close_egress(session);
+  sbx__session_stop(session);
+  sbx__env_free(&session->proxies);
   sbx_loop *loop = session->config->loop;
   bool anything = session->helper.fd >= 0 || sbx__workspace_is_ours(session->workspace);
   if (anything &&
@@ -107,7 +100,7 @@ static sbx_op *kill_exec(sbx_session *session, sbx_op *exec, sbx_op_done done, v
 static sbx_op *close_session(sbx_session *session, sbx_op_done done, void *arg) {
   bool doubtful = session->unseen_before > 0;
   session->unseen_before = 0;
-  close_egress(session);
+  sbx__session_stop(session);
   return sbx__release_start(session->config->loop, &session->helper, session->workspace, doubtful,
                             done, arg);
 }
@@ -117,12 +110,11 @@ static sbx_op *close_session(sbx_session *session, sbx_op_done done, void *arg) 
 typedef struct open_op {
   sbx_op op;
   sbx_session *session;
-  sbx_watch *watch; /* of the helper's socket */
+  sbx__waiter waiter; /* for the helper */
 } open_op;
 
 static void finish_open(open_op *o, const sbx_err *err) {
-  sbx_watch_stop(o->watch);
-  o->watch = NULL;
+  sbx__session_leave(o->session, &o->waiter);
   sbx_op_finish(&o->op, err);
 }
 
@@ -134,57 +126,8 @@ static void abort_open(sbx_op *op, int reason) {
 
 static const sbx_op_class open_class = {"local open", abort_open, destroy_plain};
 
-static int add_proxy(void *arg, const char *name, const char *value) {
-  return sbx__env_add(arg, name, value);
-}
-
-/* The way to the allowed hosts: over the socket that listens inside. */
-static int open_egress(sbx_session *session, sbx_err *err) {
-  const sbx_config *config = session->config;
-  struct sockaddr_in at = {.sin_family = AF_UNSPEC};
-  socklen_t len = sizeof at;
-  sbx__egress_rules rules;
-  int *listener = &session->helper.listener;
-  if (config->isolation.setup.network != SBX_GUARD_NET_LISTEN)
-    return SBX_OK;
-  if (getsockname(*listener, (struct sockaddr *)&at, &len) != 0 || at.sin_family != AF_INET)
-    return sbx_err_set(err, SBX_EBINARY, "%s has opened no way to the allowed hosts; reinstall it",
-                       config->guard_path);
-  sbx__egress_rules_init(&rules);
-  int rc = sbx__egress_rules_copy(&rules, &config->isolation.hosts);
-  if (rc == SBX_OK)
-    rc = sbx__egress_env(ntohs(at.sin_port), add_proxy, &session->proxies);
-  if (rc != SBX_OK)
-    sbx_err_set(err, rc, NULL);
-  else
-    rc = sbx__egress_start(&session->egress, config->loop, *listener, &rules, NULL, err);
-  if (rc == SBX_OK)
-    *listener = -1;
-  sbx__egress_rules_deinit(&rules);
-  return rc;
-}
-
-static void on_hello(void *arg, int events) {
-  open_op *o = arg;
-  sbx_session *session = o->session;
-  sbx_err err;
-  (void)events;
-  int error = sbx__helper_hear(&session->helper, &session->hello);
-  if (error == EAGAIN)
-    return;
-  if (error == 0 && session->hello.frame.kind == SBX_GUARD_HELLO) {
-    if (session->helper.isolated)
-      sbx__isolated_verified(&session->config->isolation);
-    session->open = open_egress(session, &err) == SBX_OK;
-    finish_open(o, session->open ? NULL : &err);
-    return;
-  }
-  if (error == 0 && session->helper.isolated)
-    sbx__isolated_fail(&session->hello, &err);
-  else
-    sbx_err_set(&err, SBX_EBINARY, "%s does not answer as the helper program should; reinstall it",
-                session->config->guard_path);
-  finish_open(o, &err);
+static void on_ready(sbx__waiter *waiter, const sbx_err *err) {
+  finish_open((open_op *)(void *)((char *)waiter - offsetof(open_op, waiter)), err);
 }
 
 static int prepare(sbx_session *session, sbx_err *err) {
@@ -209,9 +152,7 @@ static int prepare(sbx_session *session, sbx_err *err) {
   if (!session->looked_for_bash)
     session->bash = sbx__local_find_bash(config);
   session->looked_for_bash = true;
-  close_egress(session);
-  sbx__release_helper(config->loop, &session->helper);
-  return rc == SBX_OK ? sbx__helper_start(&session->helper, session, err) : rc;
+  return rc == SBX_OK ? sbx__session_start(session, err) : rc;
 }
 
 static sbx_op *open_session(sbx_session *session, sbx_op_done done, void *arg) {
@@ -220,14 +161,13 @@ static sbx_op *open_session(sbx_session *session, sbx_op_done done, void *arg) {
   if (o == NULL)
     return NULL;
   o->session = session;
+  o->waiter.fn = on_ready;
   sbx_op_init(&o->op, &open_class, session->config->loop, done, arg);
   if (sbx_loop_is_closing(session->config->loop))
     return &o->op; /* aborted from the ready list */
-  int rc = prepare(session, &err);
-  if (rc == SBX_OK)
-    rc = sbx_watch_start(&o->watch, session->config->loop, session->helper.fd, SBX_READABLE,
-                         on_hello, o, &err);
-  if (rc != SBX_OK)
+  if (prepare(session, &err) == SBX_OK)
+    sbx__session_wait(session, &o->waiter);
+  else
     finish_open(o, &err);
   return &o->op;
 }
