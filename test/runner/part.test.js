@@ -4,7 +4,7 @@ import { mkdirSync, readFileSync, readdirSync, statSync, symlinkSync, writeFileS
 import path from "node:path";
 
 import { tempDir } from "../support/temp.js";
-import { everyShell, newTag, runText, text } from "./support.js";
+import { canMount, everyShell, newTag, runText, text, within } from "./support.js";
 
 const WHOLE = text("part");
 /** Where find has no -printf; and where there is no stat either. */
@@ -78,5 +78,25 @@ for (const [tools, program] of Object.entries(TOOLS)) {
     assert.equal(await end("take", "piece", 0, 0, "link"), 0);
     assert.deepEqual([readFileSync(file("old"), "utf8"), statSync(file("old")).mode & 0o777], ["x", 0o750]);
     assert.deepEqual(readdirSync(cwd), ["d", "link", "old"]);
+  });
+
+  everyShell(`a file that is there stays whole where its successor has no room, ${tools}`, { skip: !canMount }, async (t, shell) => {
+    const cwd = tempDir(t);
+    const file = (name) => path.join(cwd, name);
+    const take = async (filling) =>
+      (await ask(within(shell, `mount -t tmpfs -o size=64k none d; cp old d/; cp new d/all; ${filling}; "$@"; cp -r d/. kept; exit`), program, cwd, "take", "d/all", 0, 0, "d/old")).end;
+    mkdirSync(file("d"));
+    mkdirSync(file("kept"));
+    for (const [was, comes] of [[1, 2000], [2000, 1], [40, 40], [0, 10], [10, 0]]) {
+      writeFileSync(file("old"), "o".repeat(was));
+      writeFileSync(file("new"), "n".repeat(comes));
+      assert.equal(await take("true"), 0);
+      assert.equal(readFileSync(file("kept/old"), "utf8"), "n".repeat(comes));
+    }
+    writeFileSync(file("old"), "o".repeat(5000));
+    writeFileSync(file("new"), "n".repeat(30_000));
+    assert.equal(await take("head -c 60000 /dev/zero >d/more 2>/dev/null"), 4);
+    assert.equal(readFileSync(file("kept/old"), "utf8"), "o".repeat(5000));
+    assert.equal(readFileSync(file("kept/all"), "utf8"), "n".repeat(30_000));
   });
 }

@@ -1,6 +1,5 @@
 // run.sh and the programs beside it, under each shell that may be a sandbox's /bin/sh.
 import assert from "node:assert/strict";
-import { spawnSync } from "node:child_process";
 import { existsSync, mkdirSync, mkdtempSync, readdirSync, readFileSync, rmSync, writeFileSync } from "node:fs";
 import { randomBytes } from "node:crypto";
 import os from "node:os";
@@ -10,7 +9,7 @@ import { setTimeout as sleep } from "node:timers/promises";
 import { tempDir } from "../support/temp.js";
 import { eventually } from "../support/wait.js";
 import { ask, forget, run } from "./command.js";
-import { asSh, everyShell, newTag, which } from "./support.js";
+import { asSh, canMount, everyShell, newTag, which, within } from "./support.js";
 
 const folder = (tag) => `/tmp/.cloudsandbox-${tag}`;
 
@@ -206,16 +205,6 @@ everyShell("C201 a command that takes our folder away", async (t, shell) => {
   assert.deepEqual([result.end, result.code, result.stdout, result.stderr, result.lost], ["ran", 3, "x\n", "y\n", [0, 0]]);
   assert.ok(performance.now() - begin < 50_000, "it does not wait for the limit");
   assert.equal((await ask(shell, "ask", result.tag, [100, 0])).stdout, "x\n");
-});
-
-// A mount namespace of its own, with another /tmp.
-const canMount = spawnSync("unshare", ["--mount", "mount", "-t", "tmpfs", "none", "/tmp"]).status === 0;
-
-/** A shell whose /tmp, and whatever else is named, is made by these commands first. @param {any} shell @param {string} mounts */
-const within = (shell, mounts) => ({
-  file: "unshare",
-  path: which("unshare"),
-  words: ["--mount", "/bin/sh", "-c", `${mounts}; exec "$@"`, "sh", ...asSh(shell)],
 });
 
 everyShell("another place is taken where /tmp cannot be written, and said when there is none", { skip: !canMount }, async (t, shell) => {

@@ -1,7 +1,7 @@
 // The runner's programs alone, without a provider, under each shell that may be a sandbox's /bin/sh.
 // With CLOUDSANDBOX_ALL_SHELLS=1 one that is not installed is a failure; else its tests are skipped.
 import assert from "node:assert/strict";
-import { execFileSync, spawn } from "node:child_process";
+import { execFileSync, spawn, spawnSync } from "node:child_process";
 import { randomBytes } from "node:crypto";
 import path from "node:path";
 import { test } from "node:test";
@@ -51,6 +51,16 @@ export function everyShell(title, optionsOrBody, body = optionsOrBody) {
 
 /** The words that start it behind another program, which calls it by its own name. @param {any} shell */
 export const asSh = ({ name, path: file, words }) => [file, ...(name === "zsh" ? ["--emulate", "sh"] : words)];
+
+// A mount namespace of its own, with another /tmp.
+export const canMount = spawnSync("unshare", ["--mount", "mount", "-t", "tmpfs", "none", "/tmp"]).status === 0;
+
+/** A shell whose /tmp, and whatever else is named, is made by these commands first. @param {any} shell @param {string} mounts */
+export const within = (shell, mounts) => ({
+  file: "unshare",
+  path: which("unshare"),
+  words: ["--mount", "/bin/sh", "-c", `${mounts}; exec "$@"`, "sh", ...asSh(shell)],
+});
 
 /**
  * Runs a text with a shell as sandboxes do.

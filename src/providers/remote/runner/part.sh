@@ -70,7 +70,16 @@ take)
   if there "$_cs_v"; then
     if [ -e "$_cs_v" ] && [ ! -f "$_cs_v" ]; then answer 2; fi
     if ! true >>"$_cs_v"; then answer 3; fi
-    cat "$_cs_s" >"$_cs_v" || answer 4
+    # Nothing of what is there is written over before there is room for all that comes.
+    size "$_cs_s"
+    _cs_w=$_cs_n
+    size "$_cs_v"
+    if ! tail -c "+$((_cs_n + 1))" "$_cs_s" >>"$_cs_v"; then
+      dd if=/dev/null of="$_cs_v" bs=1 seek="$_cs_n"
+      answer 4
+    fi
+    dd if="$_cs_s" of="$_cs_v" bs=65536 conv=notrunc || answer 4
+    [ "$_cs_n" -le "$_cs_w" ] || dd if=/dev/null of="$_cs_v" bs=1 seek="$_cs_w"
     rm -f "$_cs_s"
   else
     mv -f -- "$_cs_s" "$_cs_v" || answer 3
