@@ -97,7 +97,7 @@ void AddonData::Turn(napi_env env, napi_value, void *context, void *) {
 void AddonData::EndDriver(void *arg) {
   auto *self = static_cast<AddonData *>(arg);
   self->Close();
-  sbx_driver_free(self->driver_);
+  sbx_driver_free(self->driver_); /* it minds an end inside of a turn, as by process.exit() */
   self->driver_ = nullptr;
   self->loop_ = nullptr;
   napi_release_threadsafe_function(self->turns_, napi_tsfn_abort);

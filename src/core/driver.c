@@ -412,9 +412,10 @@ void sbx_driver_quiet(sbx_driver *d) {
 }
 
 void sbx_driver_free(sbx_driver *d) {
-  assert(!d->turning);
   sbx_driver_quiet(d);
   d->leaving = true;
+  if (d->turning)
+    return;
   if (!sbx_loop_is_closing(d->base.loop))
     sbx_loop_close(d->base.loop, NULL, NULL);
   while (!d->closed)

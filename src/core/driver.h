@@ -30,7 +30,9 @@ void sbx_driver_turn(sbx_driver *driver);
 void sbx_driver_quiet(sbx_driver *driver);
 
 /* Closes the loop, unless that has begun, takes turns until it is closed, waiting as it must, and
- * frees all. `keep` is not called any more. Not from inside a turn. */
+ * frees all. `keep` is not called any more. From inside a turn, such as where the program ends in a
+ * callback, it only ends the waiting thread: what there is stays for the rest of the turn, and is
+ * the process's to free, or a second call's. */
 void sbx_driver_free(sbx_driver *driver);
 
 #endif

@@ -393,6 +393,27 @@ static void test_the_end_waits_for_work_and_runs_what_is_queued(void **state) {
   assert_int_equal(sbx_driver_new(&f->driver, &f->loop, &host, NULL), SBX_OK);
 }
 
+static void on_exit_task(sbx_task *task) {
+  noted *n = (noted *)(void *)task;
+  sbx_driver_free(n->f->driver);
+  on_task(task);
+}
+
+static void test_the_program_ends_inside_a_turn(void **state) {
+  fixture *f = *state;
+  int clock = 0;
+  noted n = {.f = f, .clock = &clock}, after = {.f = f, .clock = &clock};
+  sbx_task_init(&n.task, on_exit_task);
+  sbx_task_init(&after.task, on_task);
+  sbx_loop_defer(f->loop, &n.task);
+  sbx_loop_defer(f->loop, &after.task);
+  turn(f);
+  assert_int_equal(after.at, 2); /* the rest of the turn has all that it needs */
+  f->alive = false;
+  assert_int_not_equal(sem_trywait(&f->ready), 0);
+  sbx_driver_turn(f->driver);
+}
+
 static void test_every_allocation_may_fail(void **state) {
   fixture *f = *state;
   const sbx_driver_host host = {on_ready, on_keep, f};
@@ -432,6 +453,7 @@ int main(void) {
       T(test_work_runs_elsewhere_and_keeps_the_program),
       T(test_names_are_looked_for),
       T(test_the_end_waits_for_work_and_runs_what_is_queued),
+      T(test_the_program_ends_inside_a_turn),
       T(test_every_allocation_may_fail),
   };
   return cmocka_run_group_tests(tests, NULL, NULL);
