@@ -3,7 +3,7 @@ import js from "@eslint/js";
 const nodeGlobals = Object.fromEntries(
   [
     "AbortController AbortSignal Blob Buffer DOMException Event EventTarget FormData Headers",
-    "MessageChannel ReadableStream Request Response SharedArrayBuffer TextDecoder TextEncoder URL WritableStream",
+    "MessageChannel ReadableStream Request Response SharedArrayBuffer TextDecoder TextEncoder TransformStream URL WritableStream",
     "URLSearchParams Worker atob btoa clearImmediate clearInterval clearTimeout console fetch gc",
     "performance process queueMicrotask setImmediate setInterval setTimeout structuredClone",
   ]

@@ -108,10 +108,10 @@ declare abstract class Guest implements CloudSandbox {
   readonly capabilities: SandboxCapabilities | undefined;
   readonly networkIsolation: SandboxNetworkIsolation | undefined;
   start(options?: SandboxCallOptions): Promise<void>;
-  /** Read-only: rejects with ERR_SANDBOX_FORBIDDEN before anything is sent, as do shell(), exec() and writeFile(). */
+  /** Read-only: rejects with ERR_SANDBOX_FORBIDDEN before anything is sent, as does all else that runs or changes something. */
   run(code: string, options?: SandboxRunOptions): Promise<SandboxRunResult>;
   shell(command: string, options?: SandboxRunOptions): Promise<SandboxRunResult>;
-  /** This, readBytes() and listFiles(): where the workspace's sandbox has it. */
+  /** This, and what is beyond CloudSandbox below: where the workspace's sandbox has it; else ERR_SANDBOX_UNSUPPORTED. */
   readonly exec: LocalSandbox["exec"];
   writeFile(path: string, contents: Uint8Array, encoding?: undefined, options?: SandboxCallOptions): Promise<void>;
   writeFile(path: string, contents: string, encoding?: FileEncoding, options?: SandboxCallOptions): Promise<void>;
@@ -121,6 +121,14 @@ declare abstract class Guest implements CloudSandbox {
     maxEntries?: number | undefined;
     signal?: CallSignal | undefined;
   }): Promise<{ path: string; size: number }[]>;
+  readonly stat: LocalSandbox["stat"];
+  readonly listDirectory: LocalSandbox["listDirectory"];
+  readonly deleteFile: LocalSandbox["deleteFile"];
+  readonly moveFile: LocalSandbox["moveFile"];
+  readonly mkdir: LocalSandbox["mkdir"];
+  /** detach() ends this stream, and that of writeStream(), whose file then stays as it was. */
+  readonly readStream: LocalSandbox["readStream"];
+  readonly writeStream: LocalSandbox["writeStream"];
   /** The four tools of a sandbox; read-only: one that reads a file, and one that lists them. Options as those of a toolkit. */
   getTools(options?: SandboxToolOptions & { name?: string | undefined }): ToolDef[];
   /** Ends this guest's calls and refuses further ones. Its files, the sandbox and the other guests stay. */

@@ -10,9 +10,15 @@ import { OWN_FILES } from "./place.js";
 /** @import { FileEncoding, ToolDef } from "../../types/index.js" */
 /** @import { Port } from "./place.js" */
 /** @import { Shared } from "./shared.js" */
+/** @typedef {"exec" | "readBytes" | "readStream" | "writeStream" | "listFiles" | "stat" | "listDirectory" | "deleteFile" | "moveFile" | "mkdir"} More */
+/** @typedef {"start" | "run" | "shell" | "writeFile" | "readFile" | More} Method */
 
 /** How long detach() waits for calls that a sandbox of another's making does not end. */
 const DETACH_MS = 10_000;
+/** What a read-only guest may not do, and what has not become of it. @type {Partial<Record<Method, string>>} */
+const REFUSED = {
+  run: "run", shell: "run", exec: "run", writeFile: "written", writeStream: "written", deleteFile: "deleted", moveFile: "moved", mkdir: "made",
+};
 /** Whether a value is a guest itself, and no Proxy of one. @type {(value: unknown) => boolean} */
 let isGuest;
 
@@ -119,6 +125,43 @@ export class Guest {
     return guestsOf(files);
   }
 
+  /** @param {string} path @param {any} [options] */
+  async readStream(path, options) {
+    return of(this, "readStream").#call("readStream", options, (given) => this.#has("readStream")(path, given), readUntil);
+  }
+
+  /** @param {string} path @param {any} [options] */
+  async writeStream(path, options) {
+    return of(this, "writeStream").#call("writeStream", options, (given) => this.#has("writeStream")(path, given), writtenUntil);
+  }
+
+  /** @param {string} path @param {any} [options] */
+  async stat(path, options) {
+    return of(this, "stat").#call("stat", options, (given) => this.#has("stat")(path, given));
+  }
+
+  /** @param {string} [path] @param {any} [options] */
+  async listDirectory(path, options) {
+    /** @type {{ name: string }[]} */
+    const entries = await of(this, "listDirectory").#call("listDirectory", options, (given) => this.#has("listDirectory")(path, given));
+    return entries.filter(({ name }) => !name.startsWith(OWN_FILES));
+  }
+
+  /** @param {string} path @param {any} [options] */
+  async deleteFile(path, options) {
+    return of(this, "deleteFile").#call("deleteFile", options, (given) => this.#has("deleteFile")(path, given));
+  }
+
+  /** @param {string} from @param {string} to @param {any} [options] */
+  async moveFile(from, to, options) {
+    return of(this, "moveFile").#call("moveFile", options, (given) => this.#has("moveFile")(from, to, given));
+  }
+
+  /** @param {string} path @param {any} [options] */
+  async mkdir(path, options) {
+    return of(this, "mkdir").#call("mkdir", options, (given) => this.#has("mkdir")(path, given));
+  }
+
   /**
    * Ends this guest's calls and refuses further ones; what it has made stays, and the other guests are not disturbed.
    *
@@ -178,8 +221,9 @@ export class Guest {
     return this.#shared.sandbox;
   }
 
-  /** @param {"exec" | "readBytes" | "listFiles"} method @returns {(...args: any[]) => Promise<any>} */
+  /** @param {More} method @returns {(...args: any[]) => Promise<any>} */
   #has(method) {
+    /** @type {any} */
     const port = this.#port;
     if (typeof port[method] === "function") return port[method].bind(port);
     throw new SandboxError(`the sandbox of this workspace, "${port.providerId}", has no ${method}()`, { code: "ERR_SANDBOX_UNSUPPORTED" });
@@ -187,15 +231,16 @@ export class Guest {
 
   /**
    * @template T
-   * @param {"start" | "run" | "shell" | "exec" | "writeFile" | "readFile" | "readBytes" | "listFiles"} method
+   * @param {Method} method
    * @param {any} options
    * @param {(given: Record<string, any>) => Promise<T>} call with the options, and a signal of ours in the place of theirs
+   * @param {(result: T, over: () => void) => T} [lasting] for a result that goes on after the call; calls `over` at its end
    * @returns {Promise<T>}
    */
-  async #call(method, options, call) {
-    const isCommand = method === "run" || method === "shell" || method === "exec";
+  async #call(method, options, call, lasting) {
+    const isCommand = REFUSED[method] === "run";
     if (this.#isDetached) throw this.#detached();
-    if (this.#mode === "read-only" && (isCommand || method === "writeFile")) throw this.#refused(method);
+    if (this.#mode === "read-only" && REFUSED[method]) throw this.#refused(method);
     this.#shared.check();
     checkObject(options, method);
     /** @type {Record<string, any>} */
@@ -208,14 +253,19 @@ export class Guest {
     given.signal = signal;
     const running = isCommand ? this.#shared.command(signal, () => call(given)) : this.#shared.use(signal, () => call(given));
     this.#running.set(controller, running);
+    const over = () => {
+      this.#running.delete(controller);
+      unwatch?.();
+    };
+    let goesOn = false;
     try {
       const result = await running;
       // exec() resolves for a command that was ended.
       if (this.#isDetached && signal.aborted && /** @type {any} */ (result)?.status === "cancelled") throw signal.reason;
-      return result;
+      goesOn = lasting !== undefined && result !== null;
+      return lasting && goesOn ? lasting(result, over) : result;
     } finally {
-      this.#running.delete(controller);
-      unwatch?.();
+      if (!goesOn) over();
     }
   }
 
@@ -223,9 +273,9 @@ export class Guest {
     return new SandboxError("this guest was detached from its workspace; attach() makes another one", { code: "ERR_SANDBOX_CLOSED" });
   }
 
-  /** @param {string} method */
+  /** @param {Method} method */
   #refused(method) {
-    const what = method === "writeFile" ? "nothing was written" : "nothing was run";
+    const what = `nothing was ${REFUSED[method]}`;
     return new SandboxError(`${method}(): this guest of the workspace is read-only: it can read files, and neither write nor run anything; ${what}`, {
       code: "ERR_SANDBOX_FORBIDDEN",
     });
@@ -235,4 +285,30 @@ export class Guest {
 /** Without what the workspace has there for a moment. @param {{ path: string, size: number }[]} files */
 function guestsOf(files) {
   return files.filter(({ path }) => !path.slice(path.lastIndexOf("/") + 1).startsWith(OWN_FILES));
+}
+
+/** @param {ReadableStream<Uint8Array>} stream @param {() => void} over */
+function readUntil(stream, over) {
+  /** @type {TransformStream<Uint8Array, Uint8Array>} */
+  const { readable, writable } = new TransformStream();
+  // What ends it, on either side, is the other side's end too.
+  stream.pipeTo(writable).then(over, over);
+  return readable;
+}
+
+/** @param {WritableStream<any>} stream @param {() => void} over */
+function writtenUntil(stream, over) {
+  const writer = stream.getWriter();
+  return new WritableStream({
+    start(controller) {
+      writer.closed.then(over, (error) => {
+        over();
+        controller.error(error);
+      });
+    },
+    write: (chunk) => writer.write(chunk),
+    // The file is there when this has settled.
+    close: () => writer.close(),
+    abort: (reason) => writer.abort(reason),
+  });
 }

@@ -93,6 +93,7 @@ for (const provider of providers) {
       const tools = Object.fromEntries(new SandboxToolkit(reviewer, { name: "r" }).getTools().map((tool) => [tool.name, tool]));
       const refused = [
         () => reviewer.shell("touch x"), () => reviewer.run("1"), () => reviewer.exec({ argv: ["touch", "x"] }), () => reviewer.writeFile("x", "y"),
+        () => reviewer.writeStream("x"), () => reviewer.deleteFile("x"), () => reviewer.moveFile("x", "y"), () => reviewer.mkdir("x"),
         () => tools.sandbox_r_shell.execute({ command: "touch x" }), () => tools.sandbox_r_run.execute({ code: "1" }),
         () => tools.sandbox_r_write_file.execute({ path: "x", contents: "y" }),
       ];
@@ -113,6 +114,39 @@ for (const provider of providers) {
       assert.equal(await own.sandbox_workspace_list_files.execute({ path: "dir" }), "dir/main.py (8 bytes)\n");
       assert.equal(await own.sandbox_workspace_read_file.execute({ path: "dir/main.py" }), "print(1)");
       assert.equal(world.existing().length, 1);
+    });
+
+    test("a guest has the verbs of paths and the streams; a read-only one those that only look", async (t) => {
+      const workspace = open(t, { backend: provider.world(t).make() });
+      const [coder, reviewer] = [workspace.attach(), workspace.attach({ mode: "read-only" })];
+      await coder.start();
+      const { paths, streams } = coder.capabilities;
+      await coder.writeFile("d/f", "text");
+      const textOf = async (stream) => Buffer.from(await new Response(stream).arrayBuffer()).toString();
+      if (paths) {
+        await coder.mkdir("e/g");
+        await coder.moveFile("d/f", "e/f");
+        const { type, size } = await reviewer.stat("e/f");
+        assert.deepEqual([type, size, await reviewer.stat("d/f")], ["file", 4, null]);
+        assert.deepEqual((await reviewer.listDirectory("e")).map((entry) => [entry.name, entry.type]), [["f", "file"], ["g", "directory"]]);
+        assert.ok((await reviewer.listDirectory()).some(({ name }) => name === "d"));
+        assert.deepEqual([await coder.deleteFile("e", { recursive: true }), await coder.deleteFile("e")], [true, false]);
+      } else {
+        const refused = await Promise.all([reviewer.stat("d"), reviewer.listDirectory(), coder.mkdir("e")].map(rejection));
+        for (const { code } of refused) assert.equal(code, "ERR_SANDBOX_UNSUPPORTED");
+      }
+      if (streams) {
+        const writer = (await coder.writeStream("s")).getWriter();
+        await writer.write("one ");
+        assert.equal(await reviewer.readFile("s"), null);
+        await writer.write("two");
+        await writer.close();
+        assert.equal(await textOf(await reviewer.readStream("s")), "one two");
+        assert.equal(await reviewer.readStream("none"), null);
+      } else {
+        const refused = await Promise.all([reviewer.readStream("s"), coder.writeStream("s")].map(rejection));
+        for (const { code } of refused) assert.equal(code, "ERR_SANDBOX_UNSUPPORTED");
+      }
     });
 
     test("detach ends the guest's own calls, and no others", async (t) => {

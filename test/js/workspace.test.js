@@ -125,6 +125,40 @@ describe("workspace: options", () => {
     assert.equal(await workspace.attach().readFile("f"), "x");
   });
 
+  test("detach ends a guest's streams, and the file of one that was written stays as it was", async (t) => {
+    const workspace = open(t, { backend: local() });
+    const [one, other] = [workspace.attach(), workspace.attach()];
+    await other.writeFile("large", "x".repeat(8 * 1024 * 1024));
+    await other.writeFile("kept", "old");
+    const reader = (await one.readStream("large")).getReader();
+    assert.ok((await reader.read()).value.length > 0);
+    const writer = (await one.writeStream("kept")).getWriter();
+    await writer.write("new");
+    const aborted = new AbortController();
+    const stopped = (await other.writeStream("kept", { signal: aborted.signal })).getWriter();
+    await one.detach();
+    const toEnd = async () => {
+      while (!(await reader.read()).done);
+    };
+    const ended = await Promise.all([toEnd(), writer.closed, writer.write("more"), one.stat("kept")].map(rejection));
+    for (const { code } of ended) assert.equal(code, "ERR_SANDBOX_CLOSED");
+    const reason = new Error("enough");
+    aborted.abort(reason);
+    assert.equal(await rejection(stopped.closed), reason);
+    const whole = (await other.readStream("large")).getReader();
+    await whole.cancel();
+    assert.equal(await other.readFile("kept"), "old");
+    assert.deepEqual((await other.listDirectory()).map(({ name }) => name), ["kept", "large"]);
+  });
+
+  test("what the workspace has there for a moment is in no guest's list", async (t) => {
+    const workspace = open(t, { backend: local() });
+    const guest = workspace.attach();
+    await guest.shell("mkdir -p d; touch d/.cloudsandbox-x d/y");
+    assert.deepEqual((await guest.listDirectory("d")).map(({ name }) => name), ["y"]);
+    assert.deepEqual((await guest.listFiles()).map((file) => file.path), ["d/y"]);
+  });
+
   test("nothing that can be listed or shown holds an option", () => {
     const workspace = new Workspace({ backend: "local", backendOptions: { isolation: "none", env: { KEY: "secret-value" } } });
     const guest = workspace.attach({ mode: "read-only" });
@@ -136,7 +170,7 @@ describe("workspace: options", () => {
   test("a method that was taken off its object, and options that are none, are told so", async (t) => {
     const workspace = open(t, { backend: local() });
     const guest = workspace.attach();
-    for (const method of ["start", "run", "shell", "exec", "writeFile", "readFile", "readBytes", "listFiles", "detach", "close"]) {
+    for (const method of ["start", "run", "shell", "exec", "writeFile", "readFile", "readBytes", "readStream", "writeStream", "listFiles", "stat", "listDirectory", "deleteFile", "moveFile", "mkdir", "detach", "close"]) {
       const error = await rejection((0, guest[method])("x"));
       assert.deepEqual([error.code, error.message.includes(`guest.${method}(`)], ["ERR_SANDBOX_INVALID_ARG", true], error.message);
     }
