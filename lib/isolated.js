@@ -61,6 +61,7 @@ export function isolated(options, own) {
       ...(hosts.length > 0 && { allowedHosts: hosts }),
       require,
       accept,
+      needed: wanted,
       mounts: [[globals, GLOBALS], ...folders.map((folder) => [folder, folder])],
       ...limit(options, "processes", "processes", 1),
       ...limit(options, "openFiles", "openFiles", 1),

@@ -618,7 +618,7 @@ export interface LocalSandboxOptions extends SandboxPolicyOptions {
    * "192.0.2.0/24". Addresses of this machine and of private networks are refused unless they stand here themselves.
    */
   allowedHosts?: readonly string[] | undefined;
-  /** Absolute paths that are to be seen at the same place in the sandbox, and cannot be written. */
+  /** Absolute paths that are to be seen at the same place in the sandbox, and cannot be written. They must be there when it starts. */
   readOnlyPaths?: readonly string[] | undefined;
   /**
    * "required" (default): a limit that cannot be kept rejects the start. "best-effort": what there is, is taken; that is

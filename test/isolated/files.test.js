@@ -1,6 +1,6 @@
 // The file system of the isolated sandbox: what is in it, what can be written, and the way to it from outside.
 import assert from "node:assert/strict";
-import { mkdtempSync, rmSync, writeFileSync } from "node:fs";
+import { mkdtempSync, readdirSync, rmSync, writeFileSync } from "node:fs";
 import path from "node:path";
 import { describe, test } from "node:test";
 
@@ -176,5 +176,23 @@ tell([sorted(os.listdir(".")) == sorted(os.listdir("/")), attempt(lambda: os.chr
     if (process.getuid() === 0) assert.equal((await mine.shell(`stat -c %a ${dir}`)).output, "700\n");
     else assert.equal((await mine.shell(`cat ${dir}/data; echo y > ${dir}/data`)).exitCode, 1);
     assert.match((await mine.shell(`touch ${dir}/new 2>&1`)).output, /Permission denied|Read-only/);
+  });
+
+  test("further paths that are not there are named, before anything is made", async (t) => {
+    const dir = mkdtempSync("/var/tmp/sbx-test-");
+    t.after(() => rmSync(dir, { recursive: true }));
+    for (const missing of [`${dir}/later`, "/usr/not-there"]) {
+      const mine = own(t, { readOnlyPaths: ["/var/tmp", missing], tempDir: dir });
+      for (let i = 0; i < 2; i++) {
+        const error = await rejection(mine.shell("true"));
+        assert.equal(error.code, "ERR_SANDBOX_INVALID_ARG");
+        assert.match(error.message, /readOnlyPaths: "(.*)" cannot be shown in the sandbox: .*; create it before the start, or leave it out/);
+        assert.ok(error.message.includes(`"${missing}"`), error.message);
+        assert.deepEqual(readdirSync(dir), []);
+      }
+    }
+    const mine = own(t, { readOnlyPaths: [`${dir}/later`] });
+    writeFileSync(`${dir}/later`, "");
+    assert.equal((await mine.shell(`ls ${dir}`)).output, "later\n");
   });
 });

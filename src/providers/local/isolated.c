@@ -7,6 +7,7 @@
  *   accept      array of layers that may be missing of those which are required by default
  *   mounts      array of pairs of absolute paths: what is at the first one stands, read-only, at
  *               the second one inside
+ *   needed      array of paths that must be there at the start
  *   processes, openFiles, fileBytes, cpuSeconds, memoryBytes, tempBytes
  *               limits; 0 is none
  *   outputBytes what each command may write; 0 is 256 MiB, or 64 times of what is kept of it
@@ -22,6 +23,7 @@
 #include <stdatomic.h>
 #include <stdlib.h>
 #include <string.h>
+#include <sys/stat.h>
 #include <unistd.h>
 
 enum {
@@ -143,6 +145,22 @@ static int read_mounts(sbx__isolation *iso, const sbx_json *list, sbx_err *err) 
   return rc;
 }
 
+static int read_needed(sbx__isolation *iso, const sbx_json *list, sbx_err *err) {
+  sbx_slice path;
+  for (const sbx_json *v = sbx_json_next(list, NULL, NULL); v != NULL;
+       v = sbx_json_next(list, v, NULL)) {
+    if (!sbx_json_string(v, &path) || sbx_slice_has_nul(path) ||
+        iso->needed_count >= (size_t)SBX_GUARD_MOUNTS_MAX)
+      return sbx_err_set(err, SBX_EINVAL, "readOnlyPaths must be at most %d paths",
+                         SBX_GUARD_MOUNTS_MAX);
+    char *copy = sbx_strndup(path.ptr, path.len);
+    if (copy == NULL)
+      return sbx_err_set(err, SBX_ENOMEM, NULL);
+    iso->needed[iso->needed_count++] = copy;
+  }
+  return SBX_OK;
+}
+
 /* A list of hosts means nothing on a network that is not the sandbox's own. */
 static int read_hosts(sbx__isolation *iso, const sbx_json *list, sbx_err *err) {
   sbx_slice text;
@@ -185,6 +203,8 @@ int sbx__isolated_configure(sbx__isolation *iso, const sbx_json *options, sbx_er
     rc = read_layers(&iso->setup.required, options, "require", err);
   if (rc == SBX_OK)
     rc = read_limits(iso, options, err);
+  if (rc == SBX_OK)
+    rc = read_needed(iso, sbx_json_get(options, "needed"), err);
   return rc == SBX_OK ? read_mounts(iso, sbx_json_get(options, "mounts"), err) : rc;
 }
 
@@ -198,6 +218,8 @@ uint64_t sbx__isolated_output(const sbx__isolation *iso, uint64_t kept) {
 }
 
 void sbx__isolated_deinit(sbx__isolation *iso) {
+  for (size_t i = 0; i < iso->needed_count; i++)
+    sbx_free(iso->needed[i]);
   for (size_t i = 0; i < iso->path_count; i++)
     sbx_free(iso->paths[i]);
   sbx__egress_rules_deinit(&iso->hosts);
@@ -210,6 +232,23 @@ void sbx__isolated_owner(const struct stat *directory, uid_t *uid, gid_t *gid) {
 }
 
 /* ---- setup ---------------------------------------------------------------------------------- */
+
+int sbx__isolated_check_paths(const sbx__isolation *iso, sbx_err *err) {
+  struct stat st;
+  for (size_t i = 0; i < iso->needed_count; i++) {
+    if (stat(iso->needed[i], &st) == 0)
+      continue;
+    int error = errno;
+    sbx_err_set(err, SBX_EINVAL, "readOnlyPaths: \"");
+    sbx_err_append_remote(err, sbx_slice_str(iso->needed[i]));
+    sbx_err_append(err, "\" cannot be shown in the sandbox: %s; %s", sbx_err_system(error),
+                   error == ENOENT || error == ENOTDIR
+                       ? "create it before the start, or leave it out"
+                       : "leave it out, or let this process reach it");
+    return SBX_EINVAL;
+  }
+  return SBX_OK;
+}
 
 /* Networks that a sandbox of this process was looked at with; once is enough. */
 static atomic_uint verified;

@@ -16,6 +16,8 @@ typedef struct sbx__isolation {
   uint64_t output_bytes; /* of each command; 0: as much as is usual */
   char *paths[2 * SBX_GUARD_MOUNTS_MAX];
   size_t path_count;
+  char *needed[SBX_GUARD_MOUNTS_MAX]; /* whether or not they are mounted */
+  size_t needed_count;
   sbx__egress_rules hosts; /* none: there is no way out */
 } sbx__isolation;
 
@@ -26,6 +28,10 @@ void sbx__isolated_deinit(sbx__isolation *iso);
 /* Who runs the commands when this process is root: the owner of the directory, unless that is root,
  * too; NULL: a directory of our own. */
 void sbx__isolated_owner(const struct stat *directory, uid_t *uid, gid_t *gid);
+
+/* Before the start, when nothing is made: SBX_EINVAL naming the first of the needed paths that is
+ * not there. */
+int sbx__isolated_check_paths(const sbx__isolation *iso, sbx_err *err);
 
 /* The setup file; `port` to listen on inside, 0: any; `name` of the directory to remove, or "". The
  * buffer's error. */

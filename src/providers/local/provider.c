@@ -132,7 +132,6 @@ static void on_ready(sbx__waiter *waiter, const sbx_err *err) {
 
 static int prepare(sbx_session *session, sbx_err *err) {
   const sbx_config *config = session->config;
-  int rc = SBX_OK;
 #ifndef __linux__
   if (config->isolation.wanted) {
     session->hello.frame.value = SBX_LAYER_USERNS;
@@ -140,7 +139,8 @@ static int prepare(sbx_session *session, sbx_err *err) {
     return sbx__isolated_fail(&session->hello, err);
   }
 #endif
-  if (session->workspace == NULL)
+  int rc = sbx__isolated_check_paths(&config->isolation, err);
+  if (rc == SBX_OK && session->workspace == NULL)
     rc = config->workspace != NULL ? sbx__workspace_use(&session->workspace, config, err)
                                    : sbx__workspace_make(&session->workspace, config, err);
   if (rc == SBX_OK && session->chunk == NULL &&
