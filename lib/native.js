@@ -45,6 +45,7 @@ const { fileURLToPath } = process.getBuiltinModule("node:url");
  * @property {boolean | undefined} [mergeStreams]
  * @property {string | undefined} [shell]
  * @property {boolean | undefined} [endBackground]
+ * @property {boolean} [openStdin]
  */
 /** @typedef {{ names: string, sizes: Float64Array }} NativeListing each name ends with U+0000 */
 /**
@@ -59,6 +60,9 @@ const { fileURLToPath } = process.getBuiltinModule("node:url");
  * @typedef {object} NativeHandle
  * @property {(id: number) => Promise<void>} start
  * @property {(id: number, spec: NativeSpec, onOutput?: NativeListener) => Promise<NativeResult>} exec
+ * @property {(id: number, running: number, bytes: Uint8Array) => Promise<void>} feed the standard input of a command
+ * @property {(id: number, running: number) => Promise<void>} endInput
+ * @property {(id: number, running: number, name: string) => Promise<void>} signal
  * @property {(id: number, path: string, bytes: Uint8Array) => Promise<void>} write
  * @property {(id: number, path: string, maxBytes: number) => Promise<Buffer | null>} read
  * @property {(id: number, maxEntries: number) => Promise<NativeListing>} list

@@ -22,7 +22,7 @@ const { constants } = process.getBuiltinModule("node:buffer");
 /** @import { SandboxRecordType } from "../types/records.js" */
 /** @import { SandboxManifestNetwork, SandboxNetworkIsolation } from "../types/index.js" */
 /** @import { SandboxDirectoryEntry, SandboxFileInfo } from "../types/index.js" */
-/** @import { SandboxCapabilities, SandboxCloseOptions, SandboxLanguage, SandboxReadOptions, SandboxRunOptions, SandboxRunResult, SandboxShell, SandboxShellOptions, SandboxStreamOptions } from "../types/index.js" */
+/** @import { SandboxCapabilities, SandboxCloseOptions, SandboxLanguage, SandboxReadOptions, SandboxRunOptions, SandboxProcess, SandboxRunResult, SandboxShell, SandboxShellOptions, SandboxSpawnOptions, SandboxStreamOptions } from "../types/index.js" */
 
 /** Options that every provider class takes. */
 export const COMMON_OPTIONS = Object.freeze([
@@ -36,6 +36,10 @@ const FILE_OPTIONS = Object.freeze(["signal"]);
 export const EXEC_OPTIONS = Object.freeze([
   "command", "code", "language", "context", "argv", "cwd", "env", "stdin", "timeoutSeconds", "maxOutputBytes",
   "truncate", "mergeStreams", "shell", "background", "encoding", "onStdout", "onStderr", "signal",
+]);
+/** What spawn() takes: exec()'s, without what is to run, and the input. */
+const SPAWN_OPTIONS = Object.freeze([
+  "cwd", "env", "timeoutSeconds", "maxOutputBytes", "truncate", "mergeStreams", "shell", "background", "encoding", "onStdout", "onStderr", "signal",
 ]);
 /** Most bytes of one file unless told otherwise; and what the core can hold at all. */
 const DEFAULT_READ_BYTES = 256 * 1024 * 1024;
@@ -109,7 +113,7 @@ const BACKGROUND = /** @type {const} */ (["keep", "end"]);
 /** Bits of the native `capabilities`, in order. */
 const CAPABILITIES = Object.freeze([
   "separateStreams", "trueOrder", "stdin", "cwd", "kill", "list", "local", "contexts", "lifetime", "pause",
-  "extend", "paths", "streams",
+  "extend", "paths", "streams", "spawn",
 ]);
 
 /** Keeps a byte order mark, and turns what is not UTF-8 into U+FFFD. */
@@ -157,6 +161,7 @@ export function useEvents(maker) {
 
 const fileStreams = lazily("streams.js", () => import("./streams.js"));
 const shells = lazily("shell.js", () => import("./shell.js"));
+const processes = lazily("process.js", () => import("./process.js"));
 const budgets = lazily("budget.js", () => import("./budget.js"));
 
 /** A call goes on without a record when its maker cannot be loaded. */
@@ -452,13 +457,58 @@ export class NativeSandbox {
    * @param {NativeSpec} spec
    * @param {AbortSignal | undefined} signal
    * @param {{ stack?: string }} site
+   * @param {(id: number) => void} [begun] told the number of the call, when the core has it
    */
-  #heard(listener, spec, signal, site) {
+  #heard(listener, spec, signal, site, begun) {
     return this.#call(site, signal, (id) => {
-      if (!listener) return this.#handle.exec(id, spec);
+      const result = this.#handle.exec(id, spec, listener?.onOutput);
+      begun?.(id);
+      if (!listener) return result;
       listener.onFailure = () => this.#handle.cancel(id);
-      return listener.watch(this.#handle.exec(id, spec, listener.onOutput), signal);
+      return listener.watch(result, signal);
     }, "exec", spec);
+  }
+
+  /**
+   * Starts a command whose standard input stays open, and that takes signals. Rejects with ERR_SANDBOX_UNSUPPORTED, before
+   * anything is created, where `capabilities.spawn` is false.
+   *
+   * @param {string | readonly string[]} command a command line for the shell, or a program with its arguments
+   * @param {SandboxSpawnOptions} [options] timeoutSeconds: no limit when left out
+   * @returns {Promise<SandboxProcess<any>>}
+   */
+  async spawn(command, options) {
+    const site = siteOf(this, NativeSandbox.prototype.spawn);
+    const given = checkNames(options, SPAWN_OPTIONS, "spawn");
+    const { timeoutSeconds = Infinity } = given;
+    const what = typeof command === "string" ? { command } : { argv: command };
+    const spec = { ...this.#execSpec({ ...given, ...what, timeoutSeconds }, EXEC_BOUNDS), openStdin: true };
+    const signal = checkSignal(given.signal);
+    const asText = checkWord(given.encoding ?? "utf8", ["utf8", "buffer"], "encoding") === "utf8";
+    const listener = listen(given, asText);
+    const { Process } = await processes();
+    /** @type {Promise<number>} */
+    let running = Promise.resolve(0);
+    const ended = new Promise((resolve, reject) => {
+      running = new Promise((begun) => {
+        this.#heard(listener, spec, signal, site, begun).then((raw) => resolve(execResult(raw, asText)), reject);
+      });
+    });
+    let isRefused = false;
+    ended.catch(() => (isRefused = true)); // Also: nobody may wait yet.
+    // What the core refuses at once starts nothing. Else the start is one for all that wait for it, and the command tells how it failed.
+    const started = running
+      .then(() => new Promise((resolve) => setImmediate(resolve)))
+      .then(() => (isRefused ? ended : this.#handle.start(++this.#lastCall)))
+      .catch(() => ended);
+    await Promise.race([ended, started]);
+    const id = await running;
+    const give = (/** @type {(call: number) => Promise<void>} */ begin) => this.#call(site, undefined, begin);
+    return new Process(ended, {
+      write: (bytes) => give((call) => this.#handle.feed(call, id, bytes)),
+      end: () => give((call) => this.#handle.endInput(call, id)),
+      signal: (name) => give((call) => this.#handle.signal(call, id, name)),
+    });
   }
 
   /**

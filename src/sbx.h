@@ -131,6 +131,7 @@ enum {
   SBX_CAP_EXTEND = 1u << 10,  /* sbx_sandbox_control(): the lifetime can be made longer */
   SBX_CAP_PATHS = 1u << 11,   /* sbx_sandbox_stat(), _list_dir(), _remove(), _move(), _make_dir() */
   SBX_CAP_PARTS = 1u << 12,   /* sbx_sandbox_read_part(), _write_part() */
+  SBX_CAP_SPAWN = 1u << 13,   /* sbx_exec_spec.open_stdin, and what it is for */
 };
 
 /* Makes a sandbox object; no I/O, nothing is created yet.
@@ -232,6 +233,9 @@ typedef struct sbx_exec_spec {
   const sbx_env_var *env; /* added to the sandbox's own environment */
   size_t env_count;
   sbx_slice stdin_bytes; /* empty: /dev/null */
+  /* Standard input stays open for sbx_call_write(), and the command takes signals; `stdin_bytes` is
+   * empty then. Needs SBX_CAP_SPAWN. */
+  bool open_stdin;
   /* CODE: name of the interpreter's context to run in, made at its first use; empty: the default
    * one. Needs SBX_CAP_CONTEXTS. */
   sbx_slice context;
@@ -298,6 +302,26 @@ typedef void (*sbx_output_cb)(void *arg, sbx_stream stream, sbx_slice bytes);
 /* Runs one command. `on_output` may be NULL. */
 int sbx_sandbox_exec(sbx_sandbox *sb, const sbx_exec_spec *spec, sbx_output_cb on_output,
                      sbx_exec_cb cb, void *arg, sbx_call **out, sbx_err *err);
+
+/* The three below are for a command with `open_stdin`, from sbx_sandbox_exec() until its own
+ * callback has returned; they may be called before it runs. Each callback comes once, for a command
+ * that has ended meanwhile with SBX_ECLOSED and perhaps after the command's own. Errors at once:
+ * SBX_EINVAL (the call is no such command), SBX_ECLOSED (it has ended, or its input has),
+ * SBX_ENOMEM. */
+
+#define SBX_INPUT_MAX ((size_t)16 << 20) /* bytes that wait for a command to take them */
+
+/* Writes to the command's standard input, behind what was written before; `cb` is called when the
+ * system has taken all of it, which it does as the command reads. SBX_ETOOBIG when with it more
+ * than SBX_INPUT_MAX would wait. SBX_ECLOSED also when the command has closed its input: then a
+ * part may have been read. */
+int sbx_call_write(sbx_call *call, sbx_slice bytes, sbx_done_cb cb, void *arg, sbx_err *err);
+/* Ends the standard input, behind what was written before. */
+int sbx_call_end_input(sbx_call *call, sbx_done_cb cb, void *arg, sbx_err *err);
+/* Sends a signal to the command and what it has started in its process group. `name` is one of
+ * SIGHUP, SIGINT, SIGQUIT, SIGKILL, SIGUSR1, SIGUSR2, SIGTERM, SIGCONT, SIGSTOP and SIGTSTP, else
+ * SBX_EINVAL; SIGKILL ends the whole process tree. */
+int sbx_call_signal(sbx_call *call, const char *name, sbx_done_cb cb, void *arg, sbx_err *err);
 
 /* Paths, that of a working directory included: relative to the base directory, absolute, or "~" and
  * "~/x" for the home of the sandbox's user. "~other" is SBX_EINVAL; write "./~other" for such a

@@ -178,6 +178,51 @@ export interface SandboxShell {
   [Symbol.asyncDispose](): Promise<void>;
 }
 
+/** Options of spawn(); as for exec(), but without a `timeoutSeconds` there is no limit. */
+export type SandboxSpawnOptions = Omit<
+  ExecText,
+  "command" | "code" | "language" | "context" | "argv" | "stdin" | "encoding"
+>;
+export type SandboxSpawnBytesOptions = Omit<
+  ExecBytes,
+  "command" | "code" | "language" | "context" | "argv" | "stdin"
+>;
+
+/** What a command of spawn() can be sent. */
+export type SandboxSignal =
+  | "SIGHUP"
+  | "SIGINT"
+  | "SIGQUIT"
+  | "SIGKILL"
+  | "SIGUSR1"
+  | "SIGUSR2"
+  | "SIGTERM"
+  | "SIGCONT"
+  | "SIGSTOP"
+  | "SIGTSTP";
+
+/** What spawn() gives: a command that runs. */
+export interface SandboxProcess<T = string> {
+  /** Standard input as a web stream: to close or abort it ends the input. */
+  readonly stdin: WritableStream<Uint8Array | string>;
+  /**
+   * Writes to the standard input, behind what was written before; resolves when all of it was taken, which happens as the command
+   * reads. Rejects with ERR_SANDBOX_CLOSED when the command has ended or has closed its input, and after `end()`.
+   */
+  write(data: string | Uint8Array): Promise<void>;
+  /** Ends the standard input, behind what was written before. */
+  end(): Promise<void>;
+  /**
+   * Sends a signal, SIGTERM when left out, to the command and what it has started in its process group; SIGKILL ends the whole
+   * process tree. Resolves to false when the command had ended before.
+   */
+  kill(signal?: SandboxSignal): Promise<boolean>;
+  /** What became of it, as exec() tells it: its output, too. */
+  wait(): Promise<ExecResult<T>>;
+  /** Ends it with SIGKILL, if it still runs. */
+  [Symbol.asyncDispose](): Promise<void>;
+}
+
 export interface SandboxStreamOptions extends SandboxCallOptions {
   /** 1 or more; no limit when left out. */
   maxBytes?: number | undefined;
@@ -362,6 +407,8 @@ export interface SandboxCapabilities {
   readonly paths: boolean;
   /** readStream() and writeStream() work. */
   readonly streams: boolean;
+  /** spawn() works. */
+  readonly spawn: boolean;
 }
 
 /** What is at a path. */
@@ -401,6 +448,12 @@ declare abstract class NativeSandbox implements CloudSandbox {
    * ERR_SANDBOX_UNSUPPORTED where the sandbox has no bash.
    */
   openShell(options?: SandboxShellOptions): Promise<SandboxShell>;
+  /**
+   * Starts a command whose standard input stays open, and that takes signals: a command line, or a program with its arguments. Needs
+   * `capabilities.spawn`, else it rejects with ERR_SANDBOX_UNSUPPORTED, and nothing was created.
+   */
+  spawn(command: string | readonly string[], options: SandboxSpawnBytesOptions): Promise<SandboxProcess<Uint8Array>>;
+  spawn(command: string | readonly string[], options?: SandboxSpawnOptions): Promise<SandboxProcess>;
   /**
    * Bytes are written as they are; `encoding` is for text only. Bad base64 rejects, nothing is written.
    * Local: a new file has mode 0644 (not executable), an existing one keeps its mode.

@@ -37,6 +37,9 @@ Napi::Function Sandbox::Define(Napi::Env env) {
                      {
                          InstanceMethod<&Sandbox::Start>("start"),
                          InstanceMethod<&Sandbox::Exec>("exec"),
+                         InstanceMethod<&Sandbox::Feed>("feed"),
+                         InstanceMethod<&Sandbox::EndInput>("endInput"),
+                         InstanceMethod<&Sandbox::Signal>("signal"),
                          InstanceMethod<&Sandbox::Write>("write"),
                          InstanceMethod<&Sandbox::Read>("read"),
                          InstanceMethod<&Sandbox::List>("list"),
@@ -178,6 +181,50 @@ Napi::Value Sandbox::Exec(const Napi::CallbackInfo &info) {
   return Run(call, [&](sbx_err *err) {
     return sbx_sandbox_exec(sandbox_, args.Spec(), call->HasOutput() ? Call::OnOutput : nullptr,
                             Call::OnExec, call, call->Handle(), err);
+  });
+}
+
+/* Something for the command that the call of the second argument runs; `give` has a core's function
+ * of that. */
+template <typename Function>
+Napi::Value Sandbox::Give(const Napi::CallbackInfo &info, Function give) {
+  uint64_t running = 0;
+  if (!ReadCount(info.Env(), info[1], "running", &running))
+    return Napi::Value();
+  Call *call = NewCall(info);
+  return Run(call, [&](sbx_err *err) {
+    Call *command = Find(running);
+    if (command == nullptr || *command->Handle() == nullptr)
+      return sbx_err_set(err, SBX_ECLOSED,
+                         "the command has ended, or was not started, and takes nothing any more");
+    return give(*command->Handle(), call, err);
+  });
+}
+
+/* feed(callId, running, bytes) */
+Napi::Value Sandbox::Feed(const Napi::CallbackInfo &info) {
+  sbx_slice bytes = {};
+  if (!ReadBytes(info.Env(), info[2], "bytes", &bytes))
+    return Napi::Value();
+  return Give(info, [&](sbx_call *command, Call *call, sbx_err *err) {
+    return sbx_call_write(command, bytes, Call::OnDone, call, err);
+  });
+}
+
+/* endInput(callId, running) */
+Napi::Value Sandbox::EndInput(const Napi::CallbackInfo &info) {
+  return Give(info, [](sbx_call *command, Call *call, sbx_err *err) {
+    return sbx_call_end_input(command, Call::OnDone, call, err);
+  });
+}
+
+/* signal(callId, running, name) */
+Napi::Value Sandbox::Signal(const Napi::CallbackInfo &info) {
+  Text name;
+  if (!name.Read(info.Env(), info[2], "name"))
+    return Napi::Value();
+  return Give(info, [&](sbx_call *command, Call *call, sbx_err *err) {
+    return sbx_call_signal(command, name.CString(), Call::OnDone, call, err);
   });
 }
 
@@ -348,12 +395,17 @@ void Sandbox::Cancel(const Napi::CallbackInfo &info) {
   uint64_t id = 0;
   if (!ReadCount(info.Env(), info[0], "callId", &id))
     return;
-  for (Call *call = calls_; call != nullptr; call = call->Next()) {
-    if (call->Id() != id)
-      continue;
+  Call *call = Find(id);
+  if (call != nullptr)
     call->Cancel();
-    return;
-  }
+}
+
+/* NULL: it has ended. */
+Call *Sandbox::Find(uint64_t id) const {
+  Call *call = calls_;
+  while (call != nullptr && call->Id() != id)
+    call = call->Next();
+  return call;
 }
 
 Napi::Value Sandbox::Id(const Napi::CallbackInfo &info) {

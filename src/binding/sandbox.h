@@ -31,6 +31,9 @@ private:
 
   Napi::Value Start(const Napi::CallbackInfo &info);
   Napi::Value Exec(const Napi::CallbackInfo &info);
+  Napi::Value Feed(const Napi::CallbackInfo &info);
+  Napi::Value EndInput(const Napi::CallbackInfo &info);
+  Napi::Value Signal(const Napi::CallbackInfo &info);
   Napi::Value Write(const Napi::CallbackInfo &info);
   Napi::Value Read(const Napi::CallbackInfo &info);
   Napi::Value List(const Napi::CallbackInfo &info);
@@ -55,6 +58,8 @@ private:
 
   Call *NewCall(const Napi::CallbackInfo &info, Napi::Value on_output = Napi::Value());
   template <typename Begin> Napi::Value Run(Call *call, Begin begin);
+  Call *Find(uint64_t id) const;
+  template <typename Function> Napi::Value Give(const Napi::CallbackInfo &info, Function give);
 
   AddonData *addon_ = nullptr;
   sbx_sandbox *sandbox_ = nullptr; /* NULL once released */

@@ -255,7 +255,8 @@ bool ExecArgs::ReadNumbers(Napi::Env env, Napi::Object object) {
   if (!Get(env, object, "timeoutMs", &timeout) ||
       !Get(env, object, "maxOutputBytes", &max_output) ||
       !GetFlag(env, object, "mergeStreams", "spec.mergeStreams", &spec_.merge_streams) ||
-      !GetFlag(env, object, "endBackground", "spec.endBackground", &spec_.end_background))
+      !GetFlag(env, object, "endBackground", "spec.endBackground", &spec_.end_background) ||
+      !GetFlag(env, object, "openStdin", "spec.openStdin", &spec_.open_stdin))
     return false;
 
   if (!timeout.IsEmpty()) {

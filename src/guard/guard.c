@@ -216,7 +216,7 @@ static bool is_called_off(int control) {
 
 /* One order of the host, with the pipes that come with a release; 0 when there is none yet. */
 static int receive_order(guard *g) {
-  char order = 0;
+  unsigned char order = 0;
   union {
     struct cmsghdr align;
     char space[CMSG_SPACE(sizeof g->drops)];
@@ -247,7 +247,8 @@ static int watch(guard *g) {
       return end_tree(g);
     if (readable == 0)
       continue;
-    switch (receive_order(g)) {
+    int order = receive_order(g);
+    switch (order) {
     case SBX_GUARD_ORDER_TERM:
       signal_group(g, SIGTERM);
       signal_group(g, SIGCONT);
@@ -257,6 +258,8 @@ static int watch(guard *g) {
     case SBX_GUARD_ORDER_KILL:
       return end_tree(g);
     default:
+      if (order > SBX_GUARD_ORDER_SIGNAL && !g->ended)
+        signal_group(g, order - SBX_GUARD_ORDER_SIGNAL);
       break;
     }
   }

@@ -16,7 +16,7 @@
 
 #include <stdint.h>
 
-#define SBX_GUARD_MAGIC 0x53425835u /* changes with this file */
+#define SBX_GUARD_MAGIC 0x53425836u /* changes with this file */
 
 /* Where the helper finds its socket and the directory, and a command the text that was too long for
  * its arguments. */
@@ -90,7 +90,8 @@ enum {
   SBX_GUARD_ORDER_KILL = 'K',    /* end the whole process tree */
   SBX_GUARD_ORDER_RELEASE = 'R', /* with the pipes to read: what the command, which has ended, has
                                   * left behind lives on until the helper ends */
-  SBX_GUARD_ORDER_CLOSE = 'C'    /* on the helper's socket: end everything; the host lives on */
+  SBX_GUARD_ORDER_CLOSE = 'C',   /* on the helper's socket: end everything; the host lives on */
+  SBX_GUARD_ORDER_SIGNAL = 0x80  /* and a signal's number: for the command's process group */
 };
 
 #endif

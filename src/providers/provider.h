@@ -113,6 +113,15 @@ typedef struct sbx_stats {
   sbx_buf part;
 } sbx_stats;
 
+typedef enum sbx_input_kind { SBX_INPUT_WRITE, SBX_INPUT_END, SBX_INPUT_SIGNAL } sbx_input_kind;
+
+/* What a command with `open_stdin` is given while it runs. */
+typedef struct sbx_input {
+  sbx_input_kind kind;
+  sbx_slice bytes;    /* WRITE: not empty */
+  const char *signal; /* SIGNAL: "SIGTERM", of those that sbx_call_signal() knows; static */
+} sbx_input;
+
 typedef struct sbx_provider {
   const char *id;
   uint32_t caps; /* what its sandboxes can do at most; see sbx_provider_caps() */
@@ -185,6 +194,12 @@ typedef struct sbx_provider {
   /* Ends the whole process tree of a running exec. Success: the kill was accepted; the exec op then
    * finishes by itself, and may be freed before the kill is done. NULL without SBX_CAP_KILL. */
   sbx_op *(*kill)(sbx_session *session, sbx_op *exec, sbx_op_done done, void *arg);
+  /* Gives an exec with `open_stdin` something, when it has begun and can take it. One of WRITE and
+   * END is in flight at most, and one SIGNAL beside it. The bytes are borrowed until the op is done
+   * or aborted. It finishes no later than the exec: with SBX_ECLOSED when that ends first, or its
+   * input has been closed by the command. NULL without SBX_CAP_SPAWN. */
+  sbx_op *(*give)(sbx_session *session, sbx_op *exec, const sbx_input *input, sbx_op_done done,
+                  void *arg);
 
   sbx_op *(*put)(sbx_session *session, sbx_slice path, sbx_slice bytes, sbx_op_done done,
                  void *arg);

@@ -10,6 +10,7 @@
 #include "sandbox/call.h"
 
 #include "core/alloc.h"
+#include "sandbox/input.h"
 #include "sandbox/relay.h"
 #include "sandbox/spec.h"
 
@@ -33,6 +34,8 @@ typedef struct exec_call {
   kill_state kill_state;
   sbx_timer budget; /* of the kill */
   sbx_termination termination;
+
+  sbx__inputs inputs; /* of a command with `open_stdin` */
 
   sbx__relay relay; /* to the user's on_output */
   sbx_task relay_task;
@@ -96,6 +99,7 @@ static void step(exec_call *exec) {
 static void on_exec_done(sbx_op *op, void *arg) {
   exec_call *exec = arg;
   exec->call.child = NULL;
+  sbx__inputs_end(&exec->inputs);
   exec->duration_ms = sbx_now_ms() - exec->started_at_ms;
   exec->ended = op->err.code == SBX_OK;
   sbx_err_copy(&exec->call.cause, &op->err);
@@ -184,6 +188,8 @@ static void run_exec(sbx_call *call) {
     sbx_free(exec->spec_block);
     exec->spec_block = NULL;
   }
+  if (call->child != NULL && exec->spec.open_stdin)
+    sbx__inputs_begin(&exec->inputs, call->place->session, call->child);
   if (call->child == NULL)
     sbx__call_finish_nomem(call);
   else if (limit_ms != SBX_NO_TIMEOUT)
@@ -226,6 +232,7 @@ static void report_exec(sbx_call *call, const sbx_err *err) {
   exec_call *exec = exec_of(call);
   sbx_exec_result result = {0};
   sbx_err nomem;
+  sbx__inputs_end(&exec->inputs);
   if (err == NULL && (exec->relay_lost || fill_result(exec, &result) != SBX_OK)) {
     sbx_err_set(&nomem, SBX_ENOMEM,
                 "out of memory; the command has run, but a part of its output is lost");
@@ -304,6 +311,7 @@ int sbx_sandbox_exec(sbx_sandbox *sb, const sbx_exec_spec *spec, sbx_output_cb o
   sbx_timer_init(&exec->budget, sb->loop, on_budget);
   sbx__relay_init(&exec->relay, sb->loop, on_output, arg);
   sbx_task_init(&exec->relay_task, on_relay_task);
+  sbx__inputs_init(&exec->inputs, sb);
   sbx__call_init(&exec->call, sb, &exec_kind, arg);
   sbx__call_begin(&exec->call);
   if (out != NULL)
@@ -314,4 +322,32 @@ nomem:
   sbx_output_free(exec->output);
   sbx_free(exec);
   return sbx_err_set(err, SBX_ENOMEM, "out of memory; the command did not run");
+}
+
+/* ---- what a command is given while it runs ---- */
+
+static int give(sbx_call *call, const sbx_input *input, sbx_done_cb cb, void *arg, sbx_err *err) {
+  exec_call *exec = exec_of(call);
+  if (call->kind != &exec_kind || !exec->spec.open_stdin)
+    return sbx_err_set(err, SBX_EINVAL,
+                       "the call is no command whose standard input was left open");
+  return sbx__inputs_add(&exec->inputs, input, cb, arg, err);
+}
+
+int sbx_call_write(sbx_call *call, sbx_slice bytes, sbx_done_cb cb, void *arg, sbx_err *err) {
+  const sbx_input input = {.kind = SBX_INPUT_WRITE, .bytes = bytes};
+  return give(call, &input, cb, arg, err);
+}
+
+int sbx_call_end_input(sbx_call *call, sbx_done_cb cb, void *arg, sbx_err *err) {
+  const sbx_input input = {.kind = SBX_INPUT_END};
+  return give(call, &input, cb, arg, err);
+}
+
+int sbx_call_signal(sbx_call *call, const char *name, sbx_done_cb cb, void *arg, sbx_err *err) {
+  const sbx_input input = {.kind = SBX_INPUT_SIGNAL, .signal = sbx__signal_name(name)};
+  if (input.signal == NULL)
+    return sbx_err_set(err, SBX_EINVAL,
+                       "no such signal for a command; use one of " SBX__SIGNAL_NAMES);
+  return give(call, &input, cb, arg, err);
 }

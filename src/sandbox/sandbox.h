@@ -5,6 +5,7 @@
  *   life.c      what has become of a sandbox, as JSON
  *   relay.c     what is told piece by piece, on its way to the user's callback
  *   call.c      the base of every call: waiting for the start, cancel, probe, finish
+ *   input.c     what a running command is given
  *   exec.c      run a command: two clocks, kill, outcome
  *   file.c      write, read, list
  *   control.c   lifetime, pause, resume

@@ -170,6 +170,15 @@ int sbx__check_spec(const sbx_exec_spec *spec, uint32_t caps, sbx_err *err) {
   if (spec->stdin_bytes.len > 0 && !(caps & SBX_CAP_STDIN))
     return sbx_err_set(err, SBX_EUNSUPPORTED,
                        "this provider has no stdin; write a file and redirect from it");
+  if (spec->open_stdin && !(caps & SBX_CAP_SPAWN))
+    return sbx_err_set(err, SBX_EUNSUPPORTED,
+                       "this sandbox cannot keep the standard input of a command open, nor send it "
+                       "signals; give all input with the command, or write a file and redirect "
+                       "from it");
+  if (spec->open_stdin && spec->stdin_bytes.len > 0)
+    return sbx_err_set(
+        err, SBX_EINVAL,
+        "standard input that stays open takes no bytes beforehand; write them to it");
   return SBX_OK;
 }
 

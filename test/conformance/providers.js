@@ -68,6 +68,8 @@ const local = {
     mainFile: true,
     // A write takes the file's place in one step; elsewhere the daemon empties it and fills it.
     replacesFilesAtOnce: true,
+    // spawn() works: spawn.test.js.
+    spawns: true,
     // The settings of a manifest that are kept, besides those that all keep; and options that make room for them.
     manifest: { keeps: [] },
   },

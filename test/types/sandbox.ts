@@ -73,6 +73,15 @@ export async function usePort(signal: AbortSignal) {
   const code: number = (await shell.run("cd ..", { timeoutSeconds: 1 })).exitCode;
   void code;
   await shell.close();
+  const process = await sandbox.spawn(["cat"], { cwd: "d", timeoutSeconds: 1, onStdout: (text: string) => void text });
+  await process.write("a");
+  await process.stdin.close();
+  const sent: boolean = await process.kill("SIGINT");
+  const said: string = (await process.wait()).stdout;
+  const raw: Uint8Array = (await (await sandbox.spawn("cat", { encoding: "buffer" })).wait()).stdout;
+  // @ts-expect-error no such signal
+  await process.kill("SIGNONE");
+  console.log(sent, said, raw);
   const stream: ReadableStream<Uint8Array> | null = await sandbox.readStream("b", { maxBytes: 10 });
   await stream?.pipeTo(await sandbox.writeStream("c/d"));
   console.log(info, names, existed);

@@ -151,7 +151,7 @@ static bool put_main(sbx__command *command, const sbx_local_root *root, const ch
 static int add_code_without_file(sbx_buf *buf, sbx_guard_spec *head, sbx__command *command,
                                  const sbx_session *session, const sbx_exec_spec *spec,
                                  sbx_err *err) {
-  if (spec->stdin_bytes.len == 0) {
+  if (spec->stdin_bytes.len == 0 && !spec->open_stdin) {
     add_arg(buf, head, "-");
     if (put_pipe(&command->fd[SBX_GUARD_FD_STDIN], spec->text))
       return SBX_OK;

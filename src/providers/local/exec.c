@@ -12,6 +12,7 @@
  *
  * Invariant: a result comes from a frame of the guard. The end of its socket without one is an
  * error, never an exit. */
+#include "providers/local/input.h"
 #include "providers/local/local.h"
 
 #include "core/alloc.h"
@@ -62,6 +63,7 @@ struct local_exec {
   sbx_guard_frame frame; /* the next one, of which `frame_len` bytes have come */
   size_t frame_len;
   pipe_end pipes[2];
+  sbx__local_input input;
   uint64_t may_write; /* bytes, of both pipes, before it is ended */
   bool exited;
   uint64_t drain_limit_ms;
@@ -105,6 +107,7 @@ static void finish(local_exec *x, const sbx_err *err) {
   if (x->phase == SENDING)
     sbx__session_leave(x->session, &x->waiter);
   sbx_timer_stop(&x->timer);
+  sbx__local_input_end(&x->input);
   close_control(x);
   close_pipe(&x->pipes[0]);
   close_pipe(&x->pipes[1]);
@@ -347,6 +350,7 @@ static void on_exited(local_exec *x) {
   sbx_exec_status *status = x->status;
   bool signalled = x->frame.detail != 0;
   x->exited = true;
+  sbx__local_input_end(&x->input);
   status->outcome = signalled ? SBX_SIGNALLED : SBX_EXITED;
   status->exit_code = signalled ? 128 + x->frame.value : x->frame.value;
   status->signal_number = signalled ? x->frame.value : 0;
@@ -411,6 +415,7 @@ static void on_frame(local_exec *x) {
     x->status->started = true;
     if (x->phase == RUNNING)
       sbx_timer_stop(&x->timer);
+    sbx__local_input_begin(&x->input);
     break;
   case SBX_GUARD_EXITED:
     on_exited(x);
@@ -618,10 +623,31 @@ void sbx__local_terminate(sbx_op *op) {
   }
 }
 
+/* 0 or an errno value. The command runs, and has not ended. */
+static int send_signal(void *arg, int number) {
+  local_exec *x = arg;
+  unsigned char what = (unsigned char)(SBX_GUARD_ORDER_SIGNAL + number);
+  if (number == SIGKILL && x->phase != ENDING)
+    end_the_rest(x);
+  if (number == SIGKILL || send(x->control, &what, 1, MSG_DONTWAIT | MSG_NOSIGNAL) == 1)
+    return 0;
+  return errno;
+}
+
+sbx_op *sbx__local_give(sbx_session *session, sbx_op *exec, const sbx_input *input,
+                        sbx_op_done done, void *arg) {
+  (void)session;
+  return sbx__local_input_give(&exec_of(exec)->input, input, done, arg);
+}
+
 static int start(local_exec *x, const sbx_exec_spec *spec, sbx_err *err) {
   if (!sbx_local_root_is_there(&x->session->workspace->root))
     return sbx__workspace_fail_gone(x->session->workspace, err);
-  int rc = sbx__command_make(&x->command, x->session, spec, err);
+  int rc = SBX_OK;
+  if (spec->open_stdin)
+    rc = sbx__local_input_open(&x->input, &x->command.fd[SBX_GUARD_FD_STDIN], err);
+  if (rc == SBX_OK)
+    rc = sbx__command_make(&x->command, x->session, spec, err);
   if (rc == SBX_OK)
     rc = open_channels(x, spec->merge_streams, err);
   return rc == SBX_OK ? request(x, err) : rc;
@@ -644,6 +670,7 @@ sbx_op *sbx__local_exec(sbx_session *session, const sbx_exec_spec *spec, sbx_out
   sbx__command_init(&x->command);
   for (int i = 0; i < 2; i++)
     x->pipes[i] = (pipe_end){.exec = x, .fd = -1, .stream = i == 0 ? SBX_STDOUT : SBX_STDERR};
+  sbx__local_input_init(&x->input, session->config->loop, send_signal, x);
   sbx_timer_init(&x->timer, session->config->loop, on_timer);
   sbx_op_init(&x->op, &exec_class, session->config->loop, done, arg);
   /* A closing loop aborts the op from its ready list. */

@@ -6,6 +6,7 @@
  *   exec.c       one command from its start to the end of its last process
  *   session.c    a session's helper program, from its start to its first words
  *   files.c      put, get and list as pool work
+ *   input.c      what a running command is given: standard input, signals
  *   command.c    one command as the helper program wants it: argv, env, descriptors
  *   release.c    the end of the helper program, then of the workspace
  *   removal.c    the workspace's removal as pool work
@@ -196,6 +197,9 @@ void sbx__release_helper(sbx_loop *loop, sbx__helper *helper);
 
 sbx_op *sbx__local_exec(sbx_session *session, const sbx_exec_spec *spec, sbx_output *out,
                         sbx_exec_status *status, sbx_op_done done, void *arg);
+/* Gives a running exec input or a signal. */
+sbx_op *sbx__local_give(sbx_session *session, sbx_op *exec, const sbx_input *input,
+                        sbx_op_done done, void *arg);
 /* Asks a running exec to end its processes. */
 void sbx__local_terminate(sbx_op *exec);
 

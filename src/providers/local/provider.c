@@ -177,7 +177,8 @@ static sbx_op *open_session(sbx_session *session, sbx_op_done done, void *arg) {
 const sbx_provider sbx_local_provider = {
     .id = "local",
     .caps = SBX_CAP_SEPARATE_STREAMS | SBX_CAP_TRUE_ORDER | SBX_CAP_STDIN | SBX_CAP_CWD |
-            SBX_CAP_KILL | SBX_CAP_LIST | SBX_CAP_LOCAL | SBX_CAP_PATHS | SBX_CAP_PARTS,
+            SBX_CAP_KILL | SBX_CAP_LIST | SBX_CAP_LOCAL | SBX_CAP_PATHS | SBX_CAP_PARTS |
+            SBX_CAP_SPAWN,
     .limit_margin_ms = 0,
     .closes_attached = true,
     .kill_budget_ms = 6000, /* the longest grace, and the kill itself */
@@ -195,6 +196,7 @@ const sbx_provider sbx_local_provider = {
     .probe = probe,
     .exec = sbx__local_exec,
     .kill = kill_exec,
+    .give = sbx__local_give,
     .put = sbx__local_put,
     .get = sbx__local_get,
     .list = sbx__local_list,
