@@ -93,6 +93,36 @@ everyShell("a tree whose first process is not known, or has ended", async (t, sh
   assert.deepEqual(living(two), []);
 });
 
+/** The program, where a process has neither variables nor arguments when it is looked at for the first times. */
+const whileUnborn = (program, pid, times) =>
+  `_cs_late=0\n${program
+    .replace("variables() {", `$&\n  if [ "$1" = ${pid} ] && [ $_cs_late -lt ${times} ]; then _cs_late=$((_cs_late + 1)) _cs_l=''; return 1; fi`)
+    .replace("unborn() {", `$&\n  if [ "$1" = ${pid} ] && [ $_cs_late -lt ${times} ]; then return 0; fi`)}`;
+
+everyShell("C194 a process in the midst of its exec, of which nothing can be read yet, is looked at again", async (t, shell) => {
+  for (const times of [1, 2, 5]) {
+    const command = await start(t, TREES["mark, but no parents and another session"]);
+    const { mark, root } = command;
+    const inner = () => living(command).filter(({ line }) => line.startsWith("bash\0-c\0sleep 64"));
+    await eventually("it runs", () => inner().length === 1);
+    const [{ pid }] = inner();
+    const { code } = await runText(shell, whileUnborn(kill, pid, times), ["kill", mark, root]);
+    assert.equal(code, 0);
+    assert.deepEqual(living(command), [], `${times}`);
+  }
+});
+
+everyShell("processes without variables, and those of the kernel, cost no more looks", async (t, shell) => {
+  const { mark, root } = await start(t, "echo up; exec sleep 60");
+  const idle = spawn("sleep", ["50"], { stdio: "ignore", detached: true, env: {} });
+  t.after(() => idle.kill("SIGKILL"));
+  const counting = kill.replaceAll(/^ +pass .*$/gm, "$&\n    echo pass");
+  const { code, stdout } = await runText(shell, counting, ["kill", mark, root]);
+  assert.equal(code, 0);
+  const passes = stdout.toString().split("\n").filter((line) => line === "pass").length;
+  assert.ok(passes >= 2 && passes <= 5, `${passes}`);
+});
+
 everyShell("of a tree it is known how old it is at most: what is older is not looked at, and the number may be another's", async (t, shell) => {
   const older = await start(t, 'echo up; sleep 60; : $WORD');
   await sleep(1100);

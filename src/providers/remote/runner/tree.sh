@@ -17,15 +17,37 @@
 #
 # A process is PID:START, since its number may be used again.
 
-# has_mark PID
-has_mark() {
+# variables PID: whether the mark is among its variables; _cs_l is empty when it has none.
+variables() {
   _cs_l=
   while IFS= read -r _cs_v || [ "$_cs_v" ]; do
     case $_cs_v in *"$_cs_mark"*) return 0 ;; esac
     _cs_l=$_cs_l$_cs_v
   done <"/proc/$1/environ" || _cs_l=-
-  # One without any was being made just then, and is looked at again. Those of the kernel, whose group is 0, have none.
-  if [ "$_cs_l" ]; then _cs_seen="$_cs_seen$_cs_w "; elif [ "$_cs_pg" != 0 ]; then _cs_blank=1; fi
+  return 1
+}
+
+# unborn PID: whether one without variables is in the midst of its exec: it has no arguments either, and is none of the
+# kernel's, whose group is 0. It was looked at before.
+unborn() {
+  [ "$_cs_pg" != 0 ] || return 1
+  _cs_v=
+  IFS= read -r _cs_v <"/proc/$1/cmdline"
+  [ ! "$_cs_v" ]
+}
+
+# has_mark PID: it was looked at before.
+has_mark() {
+  variables "$1" && return
+  if [ ! "$_cs_l" ]; then
+    if unborn "$1"; then
+      _cs_blank=1
+      return 1
+    fi
+    # Its exec may be over since.
+    variables "$1" && return
+  fi
+  _cs_seen="$_cs_seen$_cs_w "
   return 1
 }
 
