@@ -16,6 +16,7 @@
 #include <stdatomic.h>
 #include <string.h>
 #include <sys/socket.h>
+#include <sys/stat.h>
 #include <sys/wait.h>
 #include <unistd.h>
 
@@ -147,13 +148,27 @@ static int make_setup(gift *g, const sbx_session *session, sbx_err *err) {
   return rc;
 }
 
+/* What makes the walls must not be anybody's to change. */
+static int check_program(const char *program, sbx_err *err) {
+  struct stat st;
+  if (stat(program, &st) != 0 || (st.st_mode & S_IWOTH) == 0)
+    return SBX_OK; /* or the start tells */
+  return sbx_err_set(err, SBX_EBINARY,
+                     "every user of this machine may write to the helper program %s, which makes "
+                     "the walls of the sandbox; nothing was run. See who has changed it, reinstall "
+                     "it, and take that right away (chmod o-w)",
+                     program);
+}
+
 int sbx__helper_start(sbx__helper *helper, const sbx_session *session, sbx_err *err) {
   const sbx__workspace *workspace = session->workspace;
   const char *program = session->config->guard_path;
   bool ours = workspace->parent >= 0, isolated = session->config->isolation.wanted;
   gift g = {ours ? workspace->name : NULL, -1, -1, -1, -1};
   int pair[2];
-  int rc = isolated ? make_setup(&g, session, err) : SBX_OK;
+  int rc = isolated ? check_program(program, err) : SBX_OK;
+  if (rc == SBX_OK && isolated)
+    rc = make_setup(&g, session, err);
   if (rc != SBX_OK)
     return rc;
   if (sbx_os_socketpair(pair) != 0)
