@@ -42,6 +42,7 @@ typedef struct first {
   bool window;
   pid_t guards[SBX__LAST_GUARD +
                1]; /* those that are not collected; with a window each at its number */
+  bool doomed[SBX__LAST_GUARD + 1]; /* of them, those that were killed with all others */
   int next;
   bool idle;       /* nothing runs */
   int64_t look_at; /* the next look at the memory of all */
@@ -182,6 +183,14 @@ static int slot_of(const first *f, pid_t pid) {
   return -1;
 }
 
+/* Their ends are still to come, maybe when the next command runs: that one is not to be killed for
+ * them. */
+static void kill_all(first *f) {
+  sbx__ns_kill_all();
+  for (int i = SBX__FIRST_GUARD; i <= SBX__LAST_GUARD; i++)
+    f->doomed[i] = f->guards[i] != 0;
+}
+
 /* Collects what has ended. One of our guards that did not end well leaves a tree that nobody can
  * tell from others'. */
 static void collect(first *f) {
@@ -196,8 +205,9 @@ static void collect(first *f) {
     if (slot < 0)
       continue;
     f->guards[slot] = 0;
-    if (!WIFEXITED(status) || WEXITSTATUS(status) != 0)
-      sbx__ns_kill_all();
+    bool well = WIFEXITED(status) && WEXITSTATUS(status) == 0;
+    if (!well && !f->doomed[slot])
+      kill_all(f);
   }
   f->idle = pid < 0; /* there are no children */
 }
@@ -232,6 +242,7 @@ static pid_t fork_guard(first *f) {
       continue;
     if (pid > 0) {
       f->guards[slot] = pid;
+      f->doomed[slot] = false;
       f->next = slot - SBX__FIRST_GUARD + 1;
       f->idle = false;
     }
