@@ -4,7 +4,6 @@ import { checkInteger, checkItems, checkString, checkWord, invalid } from "./opt
 
 const { accessSync, constants, realpathSync, statSync } = process.getBuiltinModule("node:fs");
 const path = process.getBuiltinModule("node:path");
-const { homedir } = process.getBuiltinModule("node:os");
 
 /** Options that only an isolated sandbox takes. */
 export const ISOLATED_OPTIONS = Object.freeze([
@@ -113,7 +112,7 @@ function visiblePath(value, folders) {
 
 /** homedir() reads the process's own HOME, which another thread may be changing. */
 function home() {
-  return process.env.HOME || homedir();
+  return process.env.HOME || process.getBuiltinModule("node:os").homedir();
 }
 
 /** What is not there costs no error: most folders of a PATH have no python. @param {string} file */

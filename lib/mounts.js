@@ -5,7 +5,6 @@
 import { checkBoolean, checkItems, checkNames, checkString, invalid } from "./options.js";
 
 const { existsSync, realpathSync, statSync } = process.getBuiltinModule("node:fs");
-const { homedir } = process.getBuiltinModule("node:os");
 const { posix: path } = process.getBuiltinModule("node:path");
 
 const MOUNT_OPTIONS = Object.freeze(["source", "target", "readOnly"]);
@@ -59,7 +58,7 @@ export function checkMounts(value, host) {
 
 /** Each by the name that it is known by, and by its true one. @param {string} host */
 function forbiddenPlaces(host) {
-  const home = [process.env.HOME || homedir(), "/root"].filter((it) => it?.startsWith("/") && it !== "/");
+  const home = [process.env.HOME || process.getBuiltinModule("node:os").homedir(), "/root"].filter((it) => it?.startsWith("/") && it !== "/");
   const sockets = host.startsWith("unix:") ? [host.slice("unix://".length)] : [];
   const runtime = process.env.XDG_RUNTIME_DIR?.startsWith("/") ? [process.env.XDG_RUNTIME_DIR] : [];
   const places = [...SYSTEM, ...sockets, ...runtime].map((it) => path.resolve(it));

@@ -82,6 +82,9 @@ export async function bundle(manifest, folder) {
   const written = { ...OPTIONS, sourcemap: /** @type {const} */ ("linked"), sourcesContent: false, legalComments: /** @type {const} */ ("inline") };
   const middle = await build({ ...written, stdin: { contents: await joined([...core]), resolveDir: lib, sourcefile: "core" }, outfile: path.join(folder, "core.js"), plugins: [lateOnes] });
   const outer = await build({ ...written, entryPoints: [...new Set([...entries, ...late])], outdir: folder, splitting: true, chunkNames: "shared-[hash]", plugins: [fromCore] });
+  // Without any module of ours it has esbuild's own helpers. A file that uses none of them would open it for nothing.
+  const helpers = Object.entries(outer.metafile?.outputs ?? {}).filter(([, { inputs }]) => Object.keys(inputs).length === 0);
+  const idle = helpers.map(([name]) => new RegExp(`^import "[./]*/${path.basename(name)}";$`, "m"));
   for (const { metafile, outputFiles } of [middle, outer]) {
     for (const [output, { inputs }] of Object.entries(metafile?.outputs ?? {})) {
       // Files of the package are found from where a module stands, so it stays in its folder.
@@ -93,7 +96,8 @@ export async function bundle(manifest, folder) {
     for (const file of outputFiles ?? []) {
       const place = path.dirname(file.path);
       mkdirSync(place, { recursive: true });
-      writeFileSync(file.path, file.path.endsWith(".js") ? file.text.replaceAll(`"${CORE}"`, `"${path.relative(place, folder) || "."}/core.js"`) : file.text);
+      const text = idle.reduce((/** @type {string} */ left, one) => left.replace(one, ""), file.text);
+      writeFileSync(file.path, file.path.endsWith(".js") ? text.replaceAll(`"${CORE}"`, `"${path.relative(place, folder) || "."}/core.js"`) : file.text);
     }
   }
   copyFileSync(path.join(lib, "node-globals.cjs"), path.join(folder, "node-globals.cjs"));

@@ -36,3 +36,15 @@ test("publint and attw say of the package, as it is published, only that a modul
   assert.deepEqual(Object.keys(entrypoints).filter((name) => !name.endsWith(".json")), ENTRIES);
   assert.deepEqual([...new Set(problems.map(({ kind }) => kind))], ["CJSResolvesToESM", "FalseCJS"]);
 });
+
+test("an import of the package, as it is published, opens two of its files", async (t) => {
+  const lib = path.join(tempDir(t), "lib");
+  await bundle(manifest, lib);
+  const opened = new Set(["index.js"]);
+  for (const name of opened) {
+    for (const [, other] of readFileSync(path.join(lib, name), "utf8").matchAll(/^(?:import|.* from) "(\.[^"]*)";$/gm)) {
+      opened.add(path.join(path.dirname(name), other));
+    }
+  }
+  assert.deepEqual([...opened], ["index.js", "core.js"]);
+});
