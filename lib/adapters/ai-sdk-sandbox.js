@@ -1,7 +1,7 @@
 // A sandbox as the sandbox session of AI SDK 7. Part of "cloudsandbox/ai-sdk".
 import { SandboxError } from "../errors.js";
 import { checkNames } from "../options.js";
-import { MAX_OUTPUT, checkNative, running } from "./seam.js";
+import { MAX_OUTPUT, checkNative, running, unsupported, whole } from "./seam.js";
 
 /** @import { AiSdkSandbox } from "../../types/adapters/ai-sdk.js" */
 
@@ -73,15 +73,4 @@ export function aiSdkSandbox(sandbox, options) {
     },
     deleteFile: ({ path, abortSignal: signal }) => sandbox.deleteFile(path, { signal }),
   };
-}
-
-/** That interface has no mark for output that is cut. @param {any} result @param {"stdout" | "stderr"} name */
-function whole(result, name) {
-  const lost = result.droppedBytes[name];
-  return lost > 0 ? `${result[name]}\n[${lost} bytes in the middle of this were left out]\n` : result[name];
-}
-
-/** @param {string} message */
-function unsupported(message) {
-  return new SandboxError(message, { code: "ERR_SANDBOX_UNSUPPORTED" });
 }

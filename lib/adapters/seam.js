@@ -1,6 +1,7 @@
 // What the adapters share that put a sandbox behind a framework's own: a process that runs in it.
 //
 // Invariant: what a framework does wrong with a stream never ends the command; the framework hears of it on the stream.
+import { SandboxError } from "../errors.js";
 import { invalid } from "../options.js";
 import { checkSandbox } from "../toolkit.js";
 
@@ -9,16 +10,52 @@ const MAX_WAITING = 64 * 1024 * 1024;
 /** Of a result, per stream: what exec() keeps at most. */
 export const MAX_OUTPUT = 16 * 1024 * 1024;
 
+const NEEDED = ["exec", "readBytes", "stat", "listDirectory", "deleteFile"];
+
 /**
  * @param {any} sandbox
  * @param {string} where
+ * @param {string[]} more of its methods
  * @returns {any} one with the members that the classes of this package add to the port
  */
-export function checkNative(sandbox, where) {
+export function checkNative(sandbox, where, ...more) {
   checkSandbox(sandbox, where);
-  const missing = ["exec", "readBytes", "stat", "listDirectory", "deleteFile"].filter((name) => typeof sandbox[name] !== "function");
+  const missing = [...NEEDED, ...more].filter((name) => typeof sandbox[name] !== "function");
   if (missing.length === 0) return sandbox;
   throw invalid(`${where}: the sandbox has no ${missing.join("(), ")}(); give one of the classes of this package`);
+}
+
+/** What a framework's limit in ms is here: none, when it names none. @param {number | undefined} ms */
+export function secondsOf(ms) {
+  return ms === undefined || ms === 0 ? Infinity : ms / 1000;
+}
+
+/**
+ * A framework's callback, whose failure would end the command.
+ *
+ * @param {((text: string) => unknown) | undefined} callback
+ * @returns {((text: string) => void) | undefined}
+ */
+export function guarded(callback) {
+  if (!callback) return undefined;
+  return (text) => {
+    try {
+      Promise.resolve(callback(text)).catch(() => {});
+    } catch {
+      // Its own affair.
+    }
+  };
+}
+
+/** Output for an interface that has no mark for what is cut. @param {any} result @param {"stdout" | "stderr"} name */
+export function whole(result, name) {
+  const lost = result.droppedBytes[name];
+  return lost > 0 ? `${result[name]}\n[${lost} bytes in the middle of this were left out]\n` : result[name];
+}
+
+/** @param {string} message */
+export function unsupported(message) {
+  return new SandboxError(message, { code: "ERR_SANDBOX_UNSUPPORTED" });
 }
 
 /**

@@ -5,12 +5,14 @@ import type { CloudSandbox } from "cloudsandbox";
 import * as aiSdk from "cloudsandbox/ai-sdk";
 import * as anthropic from "cloudsandbox/anthropic";
 import * as claudeAgentSdk from "cloudsandbox/claude-agent-sdk";
+import * as computeSdk from "cloudsandbox/computesdk";
 import * as deepAgents from "cloudsandbox/deepagents";
 import * as genkit from "cloudsandbox/genkit";
 import * as googleAdk from "cloudsandbox/google-adk";
 import * as googleGenAI from "cloudsandbox/google-genai";
 import * as langChain from "cloudsandbox/langchain";
 import * as llamaIndex from "cloudsandbox/llamaindex";
+import * as mastra from "cloudsandbox/mastra";
 import * as mcp from "cloudsandbox/mcp";
 import * as openAI from "cloudsandbox/openai";
 import * as openAIAgents from "cloudsandbox/openai-agents";
@@ -18,12 +20,14 @@ import * as openAIAgents from "cloudsandbox/openai-agents";
 import * as aiSdkImplementation from "../../lib/adapters/ai-sdk.js";
 import * as anthropicImplementation from "../../lib/adapters/anthropic.js";
 import * as claudeAgentSdkImplementation from "../../lib/adapters/claude-agent-sdk.js";
+import * as computeSdkImplementation from "../../lib/adapters/computesdk.js";
 import * as deepAgentsImplementation from "../../lib/adapters/deepagents.js";
 import * as genkitImplementation from "../../lib/adapters/genkit.js";
 import * as googleAdkImplementation from "../../lib/adapters/google-adk.js";
 import * as googleGenAIImplementation from "../../lib/adapters/google-genai.js";
 import * as langChainImplementation from "../../lib/adapters/langchain.js";
 import * as llamaIndexImplementation from "../../lib/adapters/llamaindex.js";
+import * as mastraImplementation from "../../lib/adapters/mastra.js";
 import * as mcpImplementation from "../../lib/adapters/mcp.js";
 import * as openAIImplementation from "../../lib/adapters/openai.js";
 import * as openAIAgentsImplementation from "../../lib/adapters/openai-agents.js";
@@ -36,7 +40,7 @@ export const modules: [typeof anthropic, typeof langChain, typeof mcp, typeof op
   aiSdkImplementation,
 ];
 export const clients: [typeof openAI, typeof googleGenAI, typeof llamaIndex] = [openAIImplementation, googleGenAIImplementation, llamaIndexImplementation];
-export const backends: [typeof deepAgents] = [deepAgentsImplementation];
+export const backends: [typeof computeSdk, typeof deepAgents, typeof mastra] = [computeSdkImplementation, deepAgentsImplementation, mastraImplementation];
 export const classes: [typeof genkit, typeof googleAdk, typeof claudeAgentSdk] = [genkitImplementation, googleAdkImplementation, claudeAgentSdkImplementation];
 
 declare const makeTool: (run: (args: any, config: any) => unknown, fields: { name: string }) => { made: string };

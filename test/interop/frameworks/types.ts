@@ -1,10 +1,12 @@
 // The tools in the frameworks' own types.
 import Anthropic from "@anthropic-ai/sdk";
 import { betaMemoryTool } from "@anthropic-ai/sdk/helpers/beta/memory";
+import { defineProvider } from "@computesdk/provider";
 import { GoogleGenAI } from "@google/genai";
 import { tool } from "@langchain/core/tools";
 import { agent } from "@llamaindex/workflow";
 import { Agent as MastraAgent } from "@mastra/core/agent";
+import * as mastraWorkspace from "@mastra/core/workspace";
 import { Server } from "@modelcontextprotocol/sdk/server/index.js";
 import { CallToolRequestSchema, ListToolsRequestSchema } from "@modelcontextprotocol/sdk/types.js";
 import { Agent as OpenAIAgent } from "@openai/agents-core";
@@ -15,13 +17,16 @@ import { MockLanguageModelV3 } from "ai/test";
 import { LocalSandboxToolkit, collectToolkitTools, defineTool } from "cloudsandbox";
 import { aiSdkSandbox, aiSdkTools } from "cloudsandbox/ai-sdk";
 import { anthropicBashTool, anthropicMemory, anthropicTools } from "cloudsandbox/anthropic";
+import { computeSdkProvider } from "cloudsandbox/computesdk";
 import { deepAgentsBackend } from "cloudsandbox/deepagents";
 import { googleGenAITools } from "cloudsandbox/google-genai";
 import { langChainTools } from "cloudsandbox/langchain";
 import { llamaIndexTools } from "cloudsandbox/llamaindex";
+import { mastraFilesystem, mastraSandbox } from "cloudsandbox/mastra";
 import { mcpTools } from "cloudsandbox/mcp";
 import { openAITools } from "cloudsandbox/openai";
 import { openAIAgentsTools } from "cloudsandbox/openai-agents";
+import { compute } from "computesdk";
 import { BaseSandbox, createDeepAgent } from "deepagents";
 import { createAgent } from "langchain";
 import OpenAI from "openai";
@@ -66,3 +71,8 @@ export const gemini = new GoogleGenAI({}).models.generateContent({ model: "m", c
 export const llama = agent({ tools: llamaIndexTools(tools) });
 export const session: Experimental_SandboxSession = aiSdkSandbox(toolkit.getSandbox());
 export const deepAgent = createDeepAgent({ backend: deepAgentsBackend(toolkit.getSandbox(), BaseSandbox) });
+compute.setConfig({ provider: computeSdkProvider(defineProvider, () => toolkit.getSandbox()) });
+export const workspace = new mastraWorkspace.Workspace({
+  sandbox: mastraSandbox(toolkit.getSandbox(), mastraWorkspace),
+  filesystem: mastraFilesystem(toolkit.getSandbox(), mastraWorkspace),
+});

@@ -1,0 +1,2 @@
+// For import; require() gets the same declarations as a CommonJS module.
+export * from "./computesdk.js";
