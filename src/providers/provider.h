@@ -89,8 +89,8 @@ typedef enum sbx_path_verb {
   /* What is in the file `path` becomes the end of the file `to`, and `path` goes away. It may come
    * twice. SBX_ECONFLICT when `to` is not as long as it says, or one of them is not there. */
   SBX_PATH_JOIN,
-  /* `to` becomes what is in the file `path`, as `put` would write it, and `path` goes away.
-   * SBX_ECONFLICT when that is not there. */
+  /* `to` becomes what is in the file `path`, as `put` would write it, and `path` goes away. When
+   * there is no room `to` is as it was. SBX_ECONFLICT when `path` is not there. */
   SBX_PATH_TAKE
 } sbx_path_verb;
 

@@ -1,6 +1,6 @@
 // Files in parts, with whatever tools a sandbox has.
 import assert from "node:assert/strict";
-import { mkdirSync, readFileSync, readdirSync, statSync, symlinkSync, writeFileSync } from "node:fs";
+import { linkSync, lstatSync, mkdirSync, readFileSync, readdirSync, statSync, symlinkSync, writeFileSync } from "node:fs";
 import path from "node:path";
 
 import { tempDir } from "../support/temp.js";
@@ -10,8 +10,8 @@ const WHOLE = text("part");
 /** Where find has no -printf; and where there is no stat either. */
 const TOOLS = {
   "find that prints": WHOLE,
-  "stat alone": WHOLE.replace("find -L", "false"),
-  neither: WHOLE.replace("find -L", "false").replace("stat -L", "false"),
+  "stat alone": WHOLE.replaceAll("find -L", "false"),
+  neither: WHOLE.replaceAll("find -L", "false").replaceAll("stat -L", "false"),
 };
 const base64 = (it) => Buffer.from(it).toString("base64");
 const decoded = (line) => Buffer.from(line, "base64").toString();
@@ -80,11 +80,11 @@ for (const [tools, program] of Object.entries(TOOLS)) {
     assert.deepEqual(readdirSync(cwd), ["d", "link", "old"]);
   });
 
-  everyShell(`a file that is there stays whole where its successor has no room, ${tools}`, { skip: !canMount }, async (t, shell) => {
+  everyShell(`a file of two names stays whole where its successor has no room, ${tools}`, { skip: !canMount }, async (t, shell) => {
     const cwd = tempDir(t);
     const file = (name) => path.join(cwd, name);
     const take = async (filling) =>
-      (await ask(within(shell, `mount -t tmpfs -o size=64k none d; cp old d/; cp new d/all; ${filling}; "$@"; cp -r d/. kept; exit`), program, cwd, "take", "d/all", 0, 0, "d/old")).end;
+      (await ask(within(shell, `mount -t tmpfs -o size=64k none d; cp old d/; ln d/old d/twin; cp new d/all; ${filling}; "$@"; cp -r d/. kept; exit`), program, cwd, "take", "d/all", 0, 0, "d/old")).end;
     mkdirSync(file("d"));
     mkdirSync(file("kept"));
     for (const [was, comes] of [[1, 2000], [2000, 1], [40, 40], [0, 10], [10, 0]]) {
@@ -98,5 +98,46 @@ for (const [tools, program] of Object.entries(TOOLS)) {
     assert.equal(await take("head -c 60000 /dev/zero >d/more 2>/dev/null"), 4);
     assert.equal(readFileSync(file("kept/old"), "utf8"), "o".repeat(5000));
     assert.equal(readFileSync(file("kept/all"), "utf8"), "n".repeat(30_000));
+  });
+
+  everyShell(`a file that is replaced is the old one or the new one, ${tools}`, async (t, shell) => {
+    const cwd = tempDir(t);
+    const file = (name) => path.join(cwd, name);
+    const read = (name) => readFileSync(file(name), "utf8");
+    // No file grows beyond 512 or 1024 bytes: a disk that is full.
+    const full = (text) => `trap '' XFSZ; ulimit -f 1; ${text}`;
+    const take = async (text, to) => (await ask(shell, text, cwd, "take", ".part", 0, 0, to)).end;
+    const fresh = "new ".repeat(1000);
+    mkdirSync(file("d"));
+    writeFileSync(file("old"), "old", { mode: 0o640 });
+    linkSync(file("old"), file("twin"));
+    symlinkSync("../old", file("d/link"));
+    writeFileSync(file(".part"), fresh);
+    // The file has two names, so it is written over in its place.
+    assert.equal(await take(full(program), "d/link"), 4);
+    assert.deepEqual([read("old"), read(".part"), readdirSync(file("d"))], ["old", fresh, ["link"]]);
+    const broken = program.replace('cat "$__s" 1<>', 'false 1<>');
+    assert.notEqual(broken, program);
+    assert.equal(await take(broken, "old"), 7);
+    assert.deepEqual([read(".part.whole"), readdirSync(cwd)], [fresh, [".part.whole", "d", "old", "twin"]]);
+    for (const content of [fresh, "short", ""]) {
+      writeFileSync(file(".part"), content);
+      assert.equal(await take(program, "d/link"), 0);
+      assert.deepEqual([read("twin"), statSync(file("old")).mode & 0o777, statSync(file("old")).nlink], [content, 0o640, 2]);
+    }
+    // It has one: the new one takes its name.
+    writeFileSync(file("one"), "old", { mode: 0o640 });
+    symlinkSync("../one", file("d/other"));
+    symlinkSync("none", file("d/dangling"));
+    const before = statSync(file("one")).ino;
+    writeFileSync(file(".part"), fresh);
+    if (tools !== "neither") assert.equal(await take(full(program), "d/other"), 0);
+    else assert.equal(await take(program, "d/other"), 0);
+    assert.deepEqual([read("one"), statSync(file("one")).mode & 0o777, lstatSync(file("d/other")).isSymbolicLink()], [fresh, 0o640, true]);
+    assert.equal(statSync(file("one")).ino === before, tools === "neither");
+    writeFileSync(file(".part"), fresh);
+    assert.equal(await take(full(program), "d/dangling"), 0);
+    assert.deepEqual([read("d/none"), readdirSync(cwd), readdirSync(file("d"))],
+      [fresh, [".part.whole", "d", "old", "one", "twin"], ["dangling", "link", "none", "other"]]);
   });
 }

@@ -15,7 +15,7 @@
 enum { STAMP = 96 };
 
 /* Exit codes of both. */
-enum { DONE, NOT_DIR, IS_DIR, FORBIDDEN, NO_ROOM, INTO_ITSELF, NOT_AS_BEFORE };
+enum { DONE, NOT_DIR, IS_DIR, FORBIDDEN, NO_ROOM, INTO_ITSELF, NOT_AS_BEFORE, IN_PART };
 
 typedef struct at_op {
   sbx_runner_op op;
@@ -103,6 +103,12 @@ static int read_end(at_op *at, sbx_runner_report *report, sbx_err *err) {
     return refuse(at, SBX_EINVAL, "a directory cannot be moved into itself", err);
   case NOT_AS_BEFORE:
     return sbx_err_set(err, SBX_ECONFLICT, "%s: " SBX__PART_GONE, provider_of(at));
+  case IN_PART:
+    sbx_buf_append_str(&at->path, ".whole");
+    return refuse(at, SBX_EQUOTA,
+                  "the sandbox's disk is full or failing, and the file has been written over in "
+                  "part; its new content is whole in a file beside it, move it from there",
+                  err);
   default:
     return refuse(at, SBX_EPROTO, "unexpected report", err);
   }
