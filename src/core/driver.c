@@ -37,6 +37,7 @@ typedef struct driver_watch {
   sbx_driver *driver;
   int fd;
   uint32_t events; /* 0: it is not among the descriptors */
+  sbx_task failed; /* tells that it could not be put back there */
 } driver_watch;
 
 struct sbx_driver {
@@ -144,6 +145,11 @@ static void forget(driver_watch *watch) {
   }
 }
 
+static void report_failed(sbx_task *task) {
+  driver_watch *watch = (driver_watch *)(void *)((char *)task - offsetof(driver_watch, failed));
+  watch->base.fn(watch->base.arg, SBX_FAILED);
+}
+
 static int watch_start(sbx__host *base, int fd, sbx_watch **out, sbx_err *err) {
   sbx_driver *d = of_host(base);
   driver_watch *watch = sbx_calloc(1, sizeof *watch);
@@ -151,6 +157,7 @@ static int watch_start(sbx__host *base, int fd, sbx_watch **out, sbx_err *err) {
     return sbx_err_set(err, SBX_ENOMEM, NULL);
   watch->driver = d;
   watch->fd = fd;
+  sbx_task_init(&watch->failed, report_failed);
   set_events(watch, EPOLLIN); /* whether it can be watched shows when it is */
   if (watch->events == 0) {
     int rc = errno == ENOMEM || errno == ENOSPC ? SBX_ENOMEM : SBX_EINVAL;
@@ -165,12 +172,16 @@ static void watch_set(sbx_watch *base, int events) {
   driver_watch *watch = of_watch(base);
   if (events == 0)
     forget(watch);
+  sbx_task_cancel(&watch->failed);
   set_events(watch, ((events & SBX_READABLE) ? (uint32_t)EPOLLIN : 0) |
                         ((events & SBX_WRITABLE) ? (uint32_t)EPOLLOUT : 0));
+  if (events != 0 && watch->events == 0)
+    sbx_loop_defer(watch->driver->base.loop, &watch->failed);
 }
 
 static void watch_stop(sbx_watch *base) {
   driver_watch *watch = of_watch(base);
+  sbx_task_cancel(&watch->failed);
   set_events(watch, 0);
   forget(watch);
   sbx_free(watch);

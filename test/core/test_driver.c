@@ -257,6 +257,26 @@ static void test_a_watch_reports_an_error_once(void **state) {
   close_end(&e);
 }
 
+/* What is watched again may be gone from under its number: that is told, not waited for. */
+static void test_a_watch_that_cannot_go_on_fails(void **state) {
+  fixture *f = *state;
+  end e;
+  open_end(&e, f, on_event, SBX_READABLE);
+  sbx_watch_set(e.watch, 0);
+  int file = open("/proc/self/exe", O_RDONLY | O_CLOEXEC);
+  assert_int_equal(dup2(file, e.fd[0]), e.fd[0]);
+  close(file);
+  sbx_loop_hold(f->loop);
+  sbx_watch_set(e.watch, SBX_READABLE);
+  assert_int_equal(e.calls, 0);
+  run(f);
+  assert_int_equal(e.calls, 1);
+  assert_int_equal(e.seen, SBX_FAILED);
+  /* One that is stopped before hears nothing. */
+  sbx_watch_set(e.watch, SBX_READABLE);
+  close_end(&e);
+}
+
 static void stop_the_other(void *arg, int events) {
   end *e = arg;
   (void)events;
@@ -448,6 +468,7 @@ int main(void) {
       T(test_a_watch_is_level_triggered_and_sees_the_end),
       T(test_a_watch_for_writing),
       T(test_a_watch_reports_an_error_once),
+      T(test_a_watch_that_cannot_go_on_fails),
       T(test_a_watch_may_be_stopped_by_another),
       T(test_a_watch_refuses_what_cannot_be_watched),
       T(test_work_runs_elsewhere_and_keeps_the_program),
