@@ -46,10 +46,15 @@ static void release_read(sbx_call *call) {
   sbx_free(read_of(call)->copy);
 }
 
-/* Of the same file as the parts before; none of one that says it has more is empty. */
+/* Files of the kernel's have no size, or that of a page, whatever is in them. */
+static bool has_true_size(const sbx_stat *file) {
+  return file->size != 0 && file->size != 4096 && file->size != 16384 && file->size != 65536;
+}
+
+/* Of the same file as the parts before; none of one that surely has more is empty. */
 static bool is_same(const read_call *r) {
   const sbx_stat *file = r->stats.items;
-  bool cut_off = file->size > r->request.offset && r->stats.part.len == 0;
+  bool cut_off = has_true_size(file) && file->size > r->request.offset && r->stats.part.len == 0;
   return !cut_off && (r->stamp.len == 0 || sbx_slice_eq_str(r->stamp, file->name));
 }
 
@@ -89,7 +94,7 @@ static void report_read(sbx_call *call, const sbx_err *err) {
   sbx_part part = {.bytes = sbx_buf_slice(&r->stats.part),
                    .size = r->stats.items->size,
                    .stamp = r->stats.items->name};
-  part.last = part.size > 0 ? r->request.offset + part.bytes.len >= part.size
+  part.last = part.size > 0 ? part.bytes.len == 0 || r->request.offset + part.bytes.len >= part.size
                             : part.bytes.len < r->request.length;
   r->cb(call->arg, NULL, &part);
 }

@@ -157,6 +157,15 @@ for (const provider of providers) {
       assert.deepEqual(await namesIn(sandbox, "d"), []);
     });
 
+    test("files of the kernel's, whose size is a fiction, are read to their end", async (t) => {
+      const sandbox = provider.world(t).make();
+      if (sandbox.capabilities.local) return; // it reads the workspace only
+      for (const path of ["/sys/devices/system/cpu/possible", "/proc/self/limits"]) {
+        const { output, exitCode } = await sandbox.shell(`cat ${path}`);
+        if (exitCode === 0) assert.deepEqual(await collect(await sandbox.readStream(path)), { length: output.length, digest: digest(output) });
+      }
+    });
+
     test("limits", async (t) => {
       const sandbox = provider.world(t).make();
       await sandbox.writeFile("f", "12345");

@@ -154,6 +154,20 @@ static void test_another_file_is_a_conflict(void **state) {
   assert_seen(&d, SBX_ECONFLICT);
 }
 
+/* Some of the kernel's files say that they have a page. */
+static void test_a_file_may_end_before_its_size(void **state) {
+  fixture *f = *state;
+  seen a = {0}, b = {0};
+  fake.size = 4096;
+  read_now(f, &a, 0, "");
+  assert_seen(&a, SBX_OK);
+  assert_int_equal(a.count, 0);
+  fake.content = "";
+  read_now(f, &b, 7, "stamp");
+  assert_seen(&b, SBX_OK);
+  assert_int_equal(b.count, 1);
+}
+
 static void test_refuses_at_once(void **state) {
   fixture *f = *state;
   seen s = {0};
@@ -188,6 +202,7 @@ int main(void) {
   const struct CMUnitTest tests[] = {
 #define TEST(name) cmocka_unit_test_setup_teardown(name, fixture_setup, fixture_teardown)
       TEST(test_writes_a_file),
+      TEST(test_a_file_may_end_before_its_size),
       TEST(test_one_part_is_a_write),
       TEST(test_drops_what_is_there),
       TEST(test_a_step_that_fails_ends_it),
