@@ -72,6 +72,8 @@ const EXEC_BOUNDS = Object.freeze({
   outputBytes: MAX_OUTPUT_BYTES,
 });
 
+/** For the removal of what shells have kept, at a close. */
+const SHELLS_MS = 2000;
 /** That of run() and shell(), and where a longer one is possible. */
 const PORT_LIMIT = Object.freeze({ more: `; exec() takes up to ${MAX_EXEC_TIMEOUT_SECONDS}, or Infinity for no limit` });
 
@@ -285,6 +287,10 @@ export class NativeSandbox {
   /** @type {Promise<void> | undefined} */
   #closing;
   #isClosed = false;
+  /** Whether the directory of the commands outlives the sandbox. */
+  #staysBehind;
+  /** Files of open shells that would stay in it. @type {Set<string[]>} */
+  #shellFiles = new Set();
 
   static {
     isSandbox = (value) => typeof value === "object" && value !== null && #handle in value;
@@ -317,6 +323,7 @@ export class NativeSandbox {
       this.#instead = { ...instead, wantedId: providerId, common };
       this.#providerId = instead.providerId;
     }
+    this.#staysBehind = own.workspace !== undefined;
     this.#attached = own.sandboxId !== undefined || own.containerId !== undefined;
     if (onProgress) this.#handle.onProgress = AsyncResource.bind((/** @type {string} */ told) => onProgress(JSON.parse(told)));
   }
@@ -529,6 +536,7 @@ export class NativeSandbox {
       providerId: this.#providerId,
       isLocal: this.capabilities.local,
       choosesShell: this.#shell !== undefined,
+      files: this.#shellFiles,
     }, given, site);
   }
 
@@ -745,8 +753,27 @@ export class NativeSandbox {
 
   /** @param {number} graceMs @param {{ stack?: string }} site */
   async #close(graceMs, site) {
-    await this.#call(site, undefined, () => this.#handle.close(graceMs));
+    await this.#call(site, undefined, () => this.#closeShells(graceMs));
     this.#isClosed = true;
+  }
+
+  /**
+   * What shells keep in a workspace of the user's goes first. The close has begun before it is gone, so no new call comes between,
+   * and those in flight get no more than their grace, or what the removal takes.
+   *
+   * @param {number} graceMs
+   */
+  #closeShells(graceMs) {
+    const files = [...this.#shellFiles].flat();
+    this.#shellFiles.clear();
+    if (files.length === 0 || !this.#staysBehind || !this.capabilities.local || this.sandboxId === null) return this.#handle.close(graceMs);
+    const began = performance.now();
+    const spec = { kind: "argv", argv: ["rm", "-f", ...files], maxOutputBytes: 1024, timeoutMs: SHELLS_MS };
+    const removed = this.#handle.exec(++this.#lastCall, /** @type {NativeSpec} */ (spec));
+    const closed = this.#handle.close(Math.max(graceMs, SHELLS_MS));
+    const shorten = () => this.#handle.close(Math.max(0, Math.round(graceMs - (performance.now() - began)))).catch(() => {});
+    removed.then(shorten, shorten);
+    return closed;
   }
 
   [asyncDispose]() {

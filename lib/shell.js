@@ -53,6 +53,7 @@ __cs_s='
 } >|"$__cs_f.new" 2>/dev/null
 { PATH=/usr/local/bin:/usr/bin:/bin builtin command mv -f "$__cs_f.new" "$__cs_f"; } 2>/dev/null ||
   builtin echo "cloudsandbox: the state of this shell could not be kept; is the disk full?" >&2
+[ -e "\${__cs_f%.state}.shell" ] || PATH=/usr/local/bin:/usr/bin:/bin builtin command rm -f "$__cs_f"
 '
 if [ ! "$__cs_new" ]; then
   for __cs_n in ${NAMES}; do
@@ -93,6 +94,7 @@ function quoted(text) {
  * @property {string} providerId
  * @property {boolean} isLocal
  * @property {boolean} choosesShell the sandbox was given a shell of its own
+ * @property {Set<string[]>} files of open shells, which the sandbox's close removes where nothing else does
  */
 
 /**
@@ -126,6 +128,8 @@ printf '%s\\n' "$__cs_d"
 class Shell {
   #place;
   #file;
+  /** The first one goes first: without it no command writes another. */
+  #files;
   #sandboxId;
   /** @type {Promise<unknown>} */
   #last = Promise.resolve();
@@ -135,7 +139,9 @@ class Shell {
   constructor(place, file) {
     this.#place = place;
     this.#file = file;
+    this.#files = [".shell", ".state", ".state.new"].map((end) => file + end);
     this.#sandboxId = place.id();
+    place.files.add(this.#files);
   }
 
   /**
@@ -164,12 +170,15 @@ class Shell {
     if (this.#isClosed) return;
     this.#isClosed = true;
     await this.#next(async () => {
-      if (this.#place.id() !== this.#sandboxId) return;
-      const files = [".shell", ".state", ".state.new"].map((end) => this.#file + end);
-      // With the sandbox all of it is gone.
-      await this.#place.exec({ argv: ["rm", "-f", ...files] }).catch((error) => {
-        if (error?.code !== "ERR_SANDBOX_CLOSED" && error?.code !== "ERR_SANDBOX_LOST") throw error;
-      });
+      if (this.#place.id() === this.#sandboxId) await this.#remove();
+      this.#place.files.delete(this.#files);
+    });
+  }
+
+  async #remove() {
+    // With the sandbox all of it is gone.
+    await this.#place.exec({ argv: ["rm", "-f", ...this.#files] }).catch((error) => {
+      if (error?.code !== "ERR_SANDBOX_CLOSED" && error?.code !== "ERR_SANDBOX_LOST") throw error;
     });
   }
 
