@@ -35,9 +35,9 @@ export function isolated(options, own) {
   const { network = "off", allowedHosts = [], readOnlyPaths = [] } = options;
   // Else a single limit that cannot be kept would leave nothing of the isolation.
   const { limits = options.isolation === "best-effort" ? "best-effort" : "required" } = options;
-  if (typeof network === "object") throw invalid('`network` must be "off" or "on"; hosts that may be reached go into `allowedHosts`, as in ["pypi.org"]');
+  if (typeof network === "object") throw invalid('`network` must be "off" or "on"; hosts that may be reached go into `allowedHosts`, as in ["api.github.com"]');
   checkWord(network, ["off", "on"], "network");
-  const hosts = checkItems(allowedHosts, "allowedHosts", 'an array of hosts, such as ["pypi.org", "*.example.com", "example.com:8443"]', checkHost);
+  const hosts = checkItems(allowedHosts, "allowedHosts", 'an array of hosts, such as ["api.github.com", "*.example.com", "example.com:8443"]', checkHost);
   if (hosts.length > 0 && network === "on") {
     throw invalid('`allowedHosts` are what a sandbox without a network reaches all the same: leave them out, or leave out network: "on"');
   }
