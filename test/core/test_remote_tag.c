@@ -96,6 +96,13 @@ static void test_what_has_an_id_is_deleted_by_it(void **state) {
   assert_int_equal(box.gones, 1);
 }
 
+static void test_what_is_not_there_is_deleted(void **state) {
+  sbx_session absent = {.remove_fails = 1, .remove_code = SBX_ENOTFOUND};
+  assert_int_equal(run(*state, absent, "it", true), SBX_OK);
+  assert_int_equal(box.removes, 1);
+  assert_int_equal(box.gones, 1);
+}
+
 static void test_nothing_made_nothing_sent(void **state) {
   assert_int_equal(run(*state, (sbx_session){0}, NULL, false), SBX_OK);
   assert_int_equal(box.finds + box.removes, 0);
@@ -175,6 +182,7 @@ int main(void) {
 #define T(name) cmocka_unit_test_setup_teardown(name, setup, teardown)
   const struct CMUnitTest tests[] = {
       T(test_what_has_an_id_is_deleted_by_it),
+      T(test_what_is_not_there_is_deleted),
       T(test_nothing_made_nothing_sent),
       T(test_a_lost_create_is_found_and_deleted),
       T(test_another_way_of_asking_is_tried_at_once),

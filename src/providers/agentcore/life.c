@@ -11,6 +11,7 @@
 #include "core/err.h"
 #include "providers/agentcore/agentcore.h"
 #include "providers/agentcore/result.h"
+#include "providers/remote/probe.h"
 
 #include <string.h>
 
@@ -280,9 +281,7 @@ static void remove_it(sbx_steps *steps, const char *id, sbx_steps_reply on_reply
 
 static int removed(const sbx_http *reply, sbx_err *err) {
   int rc = sbx__ac_check(err, reply, "stop the session");
-  return rc == SBX_ENOTFOUND || (rc == SBX_EINVAL && sbx__ac_says_over(sbx_buf_slice(&reply->body)))
-             ? SBX_OK
-             : rc;
+  return rc == SBX_EINVAL && sbx__ac_says_over(sbx_buf_slice(&reply->body)) ? SBX_OK : rc;
 }
 
 static void gone(sbx_session *session) {
@@ -306,11 +305,6 @@ sbx_op *sbx__ac_close(sbx_session *session, sbx_op_done done, void *arg) {
 
 /* ---- probe ---------------------------------------------------------------------------------- */
 
-typedef struct probe_op {
-  sbx_steps steps;
-  sbx_liveness *out;
-} probe_op;
-
 static void on_probed(sbx_steps *steps, sbx_http *reply) {
   sbx_json_doc *doc = NULL;
   sbx_err err;
@@ -318,17 +312,15 @@ static void on_probed(sbx_steps *steps, sbx_http *reply) {
   sbx_liveness now = rc == SBX_ENOTFOUND ? SBX_GONE : SBX_LIVENESS_UNKNOWN;
   if (rc == SBX_OK && sbx__ac_take_id(steps->session, id_in(sbx_json_root(doc)), &err) == SBX_OK)
     now = liveness_of(sbx_json_root(doc));
-  *((probe_op *)(void *)steps)->out = now;
+  sbx_remote_probe_tell(steps, now);
   sbx_json_free(doc, true);
   sbx_steps_finish(steps, NULL);
 }
 
 sbx_op *sbx__ac_probe(sbx_session *session, sbx_liveness *out, sbx_op_done done, void *arg) {
-  probe_op *probe = sbx_steps_new(sizeof *probe, session, session->config->loop, done, arg);
+  sbx_steps *probe = sbx_remote_probe_new(session, session->config->loop, out, done, arg);
   if (probe == NULL)
     return NULL;
-  probe->out = out;
-  *out = SBX_LIVENESS_UNKNOWN;
-  sbx__ac_to_sessions(&probe->steps, "get", true, &question, on_probed);
-  return &probe->steps.op;
+  sbx__ac_to_sessions(probe, "get", true, &question, on_probed);
+  return &probe->op;
 }

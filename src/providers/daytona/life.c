@@ -12,6 +12,7 @@
 
 #include "core/err.h"
 #include "providers/remote/identity.h"
+#include "providers/remote/probe.h"
 
 #include <string.h>
 
@@ -334,8 +335,7 @@ static void remove_it(sbx_steps *steps, const char *id, sbx_steps_reply on_reply
 }
 
 static int removed(const sbx_http *reply, sbx_err *err) {
-  int rc = sbx_remote_exchange_check(err, &sbx__daytona_api, reply, "delete the sandbox");
-  return rc == SBX_ENOTFOUND ? SBX_OK : rc;
+  return sbx_remote_exchange_check(err, &sbx__daytona_api, reply, "delete the sandbox");
 }
 
 static void gone(sbx_session *session) {
@@ -357,11 +357,6 @@ sbx_op *sbx__daytona_close(sbx_session *session, sbx_op_done done, void *arg) {
 }
 
 /* ---- probe -------------------------------------------------------------------------------- */
-
-typedef struct probe_op {
-  sbx_steps steps;
-  sbx_liveness *out;
-} probe_op;
 
 /* A sandbox that is deleted as soon as it stops is gone when it stops; another one keeps its files.
  */
@@ -387,21 +382,22 @@ static void on_remains_removed(sbx_steps *steps, sbx_http *reply) {
 }
 
 static void on_probed(sbx_steps *steps, sbx_http *reply) {
-  probe_op *probe = (probe_op *)(void *)steps;
   const sbx_session *session = steps->session;
   sbx_json_doc *doc = NULL;
   sbx_err err;
   sbx__daytona_state state = SBX__DAYTONA_GONE;
+  sbx_liveness now = SBX_LIVENESS_UNKNOWN;
   int rc = sbx_remote_exchange_json(&doc, &sbx__daytona_api, reply, "look at the sandbox", &err);
   if (rc == SBX_ENOTFOUND) {
-    *probe->out = SBX_GONE;
+    now = SBX_GONE;
   } else if (rc == SBX_OK && sbx__daytona_is_named(sbx_json_root(doc), session->id)) {
     state = sbx__daytona_state_of(sbx_json_root(doc));
-    *probe->out = liveness_of(session, state);
+    now = liveness_of(session, state);
   }
   sbx_json_free(doc, true);
+  sbx_remote_probe_tell(steps, now);
   /* It is of no use any more, but still there. */
-  bool remains = *probe->out == SBX_GONE && state != SBX__DAYTONA_GONE;
+  bool remains = now == SBX_GONE && state != SBX__DAYTONA_GONE;
   if (remains && session->config->owned)
     sbx__daytona_about(steps, "DELETE", session->id, "", on_remains_removed);
   else
@@ -409,11 +405,9 @@ static void on_probed(sbx_steps *steps, sbx_http *reply) {
 }
 
 sbx_op *sbx__daytona_probe(sbx_session *session, sbx_liveness *out, sbx_op_done done, void *arg) {
-  probe_op *probe = sbx_steps_new(sizeof *probe, session, session->config->loop, done, arg);
+  sbx_steps *probe = sbx_remote_probe_new(session, session->config->loop, out, done, arg);
   if (probe == NULL)
     return NULL;
-  probe->out = out;
-  *out = SBX_LIVENESS_UNKNOWN;
-  sbx__daytona_about(&probe->steps, "GET", session->id, "", on_probed);
-  return &probe->steps.op;
+  sbx__daytona_about(probe, "GET", session->id, "", on_probed);
+  return &probe->op;
 }

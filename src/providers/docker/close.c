@@ -37,8 +37,7 @@ static void remove_it(sbx_steps *steps, const char *id, sbx_steps_reply on_reply
 
 /* One that is being removed already is asked for again, until it is gone. */
 static int removed(const sbx_http *reply, sbx_err *err) {
-  int rc = sbx_remote_exchange_check(err, &sbx__docker_engine, reply, "delete the container");
-  return rc == SBX_ENOTFOUND ? SBX_OK : rc;
+  return sbx_remote_exchange_check(err, &sbx__docker_engine, reply, "delete the container");
 }
 
 static void gone(sbx_session *session) {

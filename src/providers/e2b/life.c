@@ -17,6 +17,7 @@
 #include "core/err.h"
 #include "core/url.h"
 #include "providers/remote/identity.h"
+#include "providers/remote/probe.h"
 #include "providers/remote/tag.h"
 
 #include <string.h>
@@ -150,13 +151,8 @@ void sbx__e2b_life_deinit(sbx_session *session) {
 
 /* ---- probe ---------------------------------------------------------------------------------- */
 
-typedef struct probe_op {
-  sbx_steps steps;
-  sbx_liveness *out;
-} probe_op;
-
 static void tell(sbx_steps *steps, sbx_liveness liveness) {
-  *((probe_op *)(void *)steps)->out = liveness;
+  sbx_remote_probe_tell(steps, liveness);
   sbx_steps_finish(steps, NULL);
 }
 
@@ -185,16 +181,15 @@ static void on_health(sbx_steps *steps, sbx_http *reply) {
 }
 
 sbx_op *sbx__e2b_probe(sbx_session *session, sbx_liveness *out, sbx_op_done done, void *arg) {
-  probe_op *p = sbx_steps_new(sizeof *p, session, session->config->loop, done, arg);
-  if (p == NULL)
+  sbx_steps *probe = sbx_remote_probe_new(session, session->config->loop, out, done, arg);
+  if (probe == NULL)
     return NULL;
-  p->out = out;
   const sbx__e2b_request request = {
       .http = {.method = "GET", .repeatable = true, .timeout_ms = HEALTH_MS},
       .path = sbx_slice_str("/health"),
   };
-  sbx__e2b_to_sandbox(&p->steps, &request, on_health);
-  return &p->steps.op;
+  sbx__e2b_to_sandbox(probe, &request, on_health);
+  return &probe->op;
 }
 
 /* ---- which generation ----------------------------------------------------------------------- */

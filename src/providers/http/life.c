@@ -8,6 +8,7 @@
 #include "core/alloc.h"
 #include "core/err.h"
 #include "providers/remote/identity.h"
+#include "providers/remote/probe.h"
 #include "providers/remote/tag.h"
 
 #include <stdio.h>
@@ -116,27 +117,20 @@ sbx_op *sbx__hs_close(sbx_session *session, sbx_op_done done, void *arg) {
 
 /* ---- probe ---------------------------------------------------------------------------------- */
 
-typedef struct probe_op {
-  sbx_steps steps;
-  sbx_liveness *out;
-} probe_op;
-
 static void on_probed(sbx_steps *steps, sbx_http *reply) {
   sbx_err err;
   int rc = sbx__hs_check(&err, reply, "look at the session", SBX__HS_SESSION);
-  *((probe_op *)(void *)steps)->out = rc == SBX_OK      ? SBX_ALIVE
-                                      : rc == SBX_ELOST ? SBX_GONE
-                                                        : SBX_LIVENESS_UNKNOWN;
+  sbx_remote_probe_tell(steps, rc == SBX_OK      ? SBX_ALIVE
+                               : rc == SBX_ELOST ? SBX_GONE
+                                                 : SBX_LIVENESS_UNKNOWN);
   sbx_steps_finish(steps, NULL);
 }
 
 /* Nothing but a command tells. */
 sbx_op *sbx__hs_probe(sbx_session *session, sbx_liveness *out, sbx_op_done done, void *arg) {
-  probe_op *probe = sbx_steps_new(sizeof *probe, session, session->config->loop, done, arg);
+  sbx_steps *probe = sbx_remote_probe_new(session, session->config->loop, out, done, arg);
   if (probe == NULL)
     return NULL;
-  probe->out = out;
-  *out = SBX_LIVENESS_UNKNOWN;
-  sbx__hs_ask(&probe->steps, ":", on_probed);
-  return &probe->steps.op;
+  sbx__hs_ask(probe, ":", on_probed);
+  return &probe->op;
 }

@@ -13,6 +13,7 @@
 #include "providers/modal/access.h"
 #include "providers/modal/modal.h"
 #include "providers/remote/identity.h"
+#include "providers/remote/probe.h"
 
 #include <stdio.h>
 #include <string.h>
@@ -545,8 +546,7 @@ static void remove_it(sbx_steps *steps, const char *id, sbx_steps_reply on_remov
 
 static int removed(const sbx_http *reply, sbx_err *err) {
   sbx_slice message;
-  int rc = sbx__modal_message(&message, SBX__MODAL_CONTROL, reply, "terminate the sandbox", err);
-  return rc == SBX_ENOTFOUND ? SBX_OK : rc;
+  return sbx__modal_message(&message, SBX__MODAL_CONTROL, reply, "terminate the sandbox", err);
 }
 
 static void gone(sbx_session *session) {
@@ -569,22 +569,16 @@ sbx_op *sbx__modal_close(sbx_session *session, sbx_op_done done, void *arg) {
 
 /* ---- probe ---------------------------------------------------------------------------------- */
 
-typedef struct probe_op {
-  sbx_steps steps;
-  sbx_liveness *out;
-} probe_op;
-
 static void on_probed(sbx_steps *steps, sbx_http *reply) {
-  const probe_op *probe = (probe_op *)(void *)steps;
   sbx_slice message, result;
   uint64_t status = 0;
   sbx_err err;
   int rc = sbx__modal_message(&message, SBX__MODAL_CONTROL, reply, "look at the sandbox", &err);
   if (rc == SBX_ENOTFOUND)
-    *probe->out = SBX_GONE;
+    sbx_remote_probe_tell(steps, SBX_GONE);
   else if (rc == SBX_OK && sbx_pb_get_bytes(message, 1, &result) == SBX_OK &&
            sbx_pb_get_varint(result, 1, &status) == SBX_OK)
-    *probe->out = status == RESULT_NONE ? SBX_ALIVE : SBX_GONE;
+    sbx_remote_probe_tell(steps, status == RESULT_NONE ? SBX_ALIVE : SBX_GONE);
   sbx_steps_finish(steps, NULL);
 }
 
@@ -611,14 +605,12 @@ static void on_probe_authorized(sbx_op *op, void *arg) {
 }
 
 sbx_op *sbx__modal_probe(sbx_session *session, sbx_liveness *out, sbx_op_done done, void *arg) {
-  probe_op *probe = sbx_steps_new(sizeof *probe, session, session->config->loop, done, arg);
+  sbx_steps *probe = sbx_remote_probe_new(session, session->config->loop, out, done, arg);
   if (probe == NULL)
     return NULL;
-  probe->out = out;
-  *out = SBX_LIVENESS_UNKNOWN;
   if (sbx__modal_is_authorized(session))
-    look(&probe->steps);
+    look(probe);
   else
-    sbx_steps_wait_for(&probe->steps, sbx__modal_authorize(session, on_probe_authorized, probe));
-  return &probe->steps.op;
+    sbx_steps_wait_for(probe, sbx__modal_authorize(session, on_probe_authorized, probe));
+  return &probe->op;
 }

@@ -53,7 +53,8 @@ static void fail_or_repeat(removal *r, const sbx_err *err, sbx_steps_time again)
 static void on_removed(sbx_steps *steps, sbx_http *reply) {
   removal *r = removal_of(steps);
   sbx_err err;
-  if (r->verbs->removed(reply, &err) == SBX_OK)
+  int rc = r->verbs->removed(reply, &err);
+  if (rc == SBX_OK || rc == SBX_ENOTFOUND)
     succeed(r);
   else
     fail_or_repeat(r, &err, remove_it);

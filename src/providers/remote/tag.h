@@ -25,7 +25,7 @@ typedef struct sbx_remote_tag_verbs {
    * SBX_ENOTREADY: it is to be asked for once more, at once, in another way. */
   int (*found)(sbx_session *session, const sbx_http *reply, char **id, sbx_err *err);
   void (*remove)(sbx_steps *steps, const char *id, sbx_steps_reply on_reply);
-  /* SBX_OK: it is deleted, or there is none. */
+  /* SBX_OK: it is deleted; SBX_ENOTFOUND: there is none, which is as good. */
   int (*removed)(const sbx_http *reply, sbx_err *err);
   /* Nothing is left of it. */
   void (*gone)(sbx_session *session);

@@ -11,6 +11,7 @@
 #include "core/alloc.h"
 #include "core/err.h"
 #include "providers/remote/identity.h"
+#include "providers/remote/probe.h"
 #include "providers/vercel/vercel.h"
 
 #include <string.h>
@@ -259,8 +260,7 @@ static void remove_it(sbx_steps *steps, const char *name, sbx_steps_reply on_rep
 }
 
 static int removed(const sbx_http *reply, sbx_err *err) {
-  int rc = sbx_remote_exchange_check(err, &sbx__vercel_api, reply, "delete the sandbox");
-  return rc == SBX_ENOTFOUND ? SBX_OK : rc;
+  return sbx_remote_exchange_check(err, &sbx__vercel_api, reply, "delete the sandbox");
 }
 
 static void gone(sbx_session *session) {
@@ -284,18 +284,12 @@ sbx_op *sbx__vercel_close(sbx_session *session, sbx_op_done done, void *arg) {
 
 /* ---- probe ---------------------------------------------------------------------------------- */
 
-typedef struct probe_op {
-  sbx_steps steps;
-  sbx_liveness *out;
-} probe_op;
-
 static void on_remains_removed(sbx_steps *steps, sbx_http *reply) {
   (void)reply;
   sbx_steps_finish(steps, NULL);
 }
 
 static void on_probed(sbx_steps *steps, sbx_http *reply) {
-  const probe_op *probe = (probe_op *)(void *)steps;
   sbx_session *session = steps->session;
   sbx_json_doc *doc = NULL;
   sbx_err err;
@@ -304,9 +298,9 @@ static void on_probed(sbx_steps *steps, sbx_http *reply) {
   state now =
       about != NULL && take_session(session, about, &err) == SBX_OK ? state_of(about) : UNKNOWN;
   if (now == RUNNING)
-    *probe->out = SBX_ALIVE;
+    sbx_remote_probe_tell(steps, SBX_ALIVE);
   else if (now == OVER || rc == SBX_ENOTFOUND)
-    *probe->out = SBX_GONE;
+    sbx_remote_probe_tell(steps, SBX_GONE);
   sbx_json_free(doc, true);
   /* Its files are lost; it is of no use any more, but still there. */
   if (now == OVER && session->config->owned)
@@ -316,13 +310,11 @@ static void on_probed(sbx_steps *steps, sbx_http *reply) {
 }
 
 sbx_op *sbx__vercel_probe(sbx_session *session, sbx_liveness *out, sbx_op_done done, void *arg) {
-  probe_op *probe = sbx_steps_new(sizeof *probe, session, session->config->loop, done, arg);
+  sbx_steps *probe = sbx_remote_probe_new(session, session->config->loop, out, done, arg);
   if (probe == NULL)
     return NULL;
-  probe->out = out;
-  *out = SBX_LIVENESS_UNKNOWN;
-  sbx__vercel_to_session(&probe->steps, "", &sbx__vercel_question, on_probed);
-  return &probe->steps.op;
+  sbx__vercel_to_session(probe, "", &sbx__vercel_question, on_probed);
+  return &probe->op;
 }
 
 /* ---- lifetime ------------------------------------------------------------------------------- */

@@ -13,6 +13,7 @@
 #include "core/rand.h"
 #include "providers/remote/exchange.h"
 #include "providers/remote/options.h"
+#include "providers/remote/probe.h"
 #include "providers/remote/runner/runner.h"
 
 #include <string.h>
@@ -173,27 +174,21 @@ static sbx_op *close_session(sbx_session *session, sbx_op_done done, void *arg) 
   return &steps->op;
 }
 
-typedef struct probe_op {
-  sbx_steps steps;
-  sbx_liveness *out;
-} probe_op;
-
 static void on_probed(sbx_steps *steps, sbx_http *reply) {
-  probe_op *probe = (probe_op *)(void *)steps;
   sbx_err err;
   int rc = sbx_remote_exchange_check(&err, &service_of_lines, reply, "look at the sandbox");
-  *probe->out = rc == SBX_OK ? SBX_ALIVE : rc == SBX_ENOTFOUND ? SBX_GONE : SBX_LIVENESS_UNKNOWN;
+  sbx_remote_probe_tell(steps, rc == SBX_OK          ? SBX_ALIVE
+                               : rc == SBX_ENOTFOUND ? SBX_GONE
+                                                     : SBX_LIVENESS_UNKNOWN);
   sbx_steps_finish(steps, NULL);
 }
 
 static sbx_op *probe_session(sbx_session *session, sbx_liveness *out, sbx_op_done done, void *arg) {
-  probe_op *probe = sbx_steps_new(sizeof *probe, session, session->config->loop, done, arg);
+  sbx_steps *probe = sbx_remote_probe_new(session, session->config->loop, out, done, arg);
   if (probe == NULL)
     return NULL;
-  probe->out = out;
-  *out = SBX_LIVENESS_UNKNOWN;
-  ask(&probe->steps, "GET", on_probed);
-  return &probe->steps.op;
+  ask(probe, "GET", on_probed);
+  return &probe->op;
 }
 
 /* ---- the wire ------------------------------------------------------------------------------- */
