@@ -7,6 +7,11 @@ import { describe, test } from "node:test";
 import { gzipSync } from "node:zlib";
 
 import { crc32, event, message } from "../emulators/agentcore/eventstream.js";
+import { makeCertificate } from "../emulators/certificate.js";
+import { frame } from "../emulators/modal/grpc.js";
+import { startModal } from "../emulators/modal/index.js";
+import { router } from "../emulators/modal/messages.js";
+import { encode } from "../emulators/modal/proto.js";
 import { runNode } from "../support/node.js";
 import { withoutVariables } from "./remote.js";
 
@@ -252,6 +257,41 @@ describe("C185 C186 agentcore: what a hostile service costs", () => {
       const url = await serve(t, hostile);
       const options = { accessKeyId: "AKID", secretAccessKey: "secret", region: "us-west-2", baseURL: url };
       const { outcome, ms, mib } = await cost("AgentCoreSandbox", options, call);
+      assert.match(String(outcome), expected);
+      assert.ok(mib < MOST_MIB, `${mib} MiB`);
+      assert.ok(ms < LIMIT_MS, `${ms} ms`);
+    });
+  }
+});
+
+describe("C185 C186 modal: what a hostile service costs", () => {
+  const certificate = makeCertificate(["127.0.0.1"]);
+  const trailers = { "grpc-status": "0" };
+  const grpc = (body, headers = {}) => ({ instead: { status: 200, headers: { "content-type": "application/grpc", ...headers, ...trailers }, body } });
+  /** It says that it has 4 GiB. */
+  const huge = Buffer.alloc(MIB);
+  huge.writeUInt32BE(0xffffffff, 1);
+  /** Fields that nobody knows, as many as go into the bytes. */
+  const dense = frame(Buffer.alloc(32 * MIB, Buffer.from([0xf8, 0x07, 0x00])));
+  const small = Buffer.concat(Array.from({ length: 1e6 }, () => frame(Buffer.alloc(0))));
+  const output = frame(encode(router.TaskExecStdioRead[1], { data: Buffer.alloc(MIB, "0123456789abcdef") }));
+  /** @type {[string, string, any, string, RegExp][]} */
+  const cases = [
+    ["a create's answer that is packed", "SandboxCreateV2", grpc(gzipSync(Buffer.alloc(16 * MIB)), { "content-encoding": "gzip" }), START, /^ERR_SANDBOX_/],
+    ["a create's answer that is dense", "SandboxCreateV2", grpc(dense), START, /^ERR_SANDBOX_/],
+    ["a create's answer that says it is huge", "SandboxCreateV2", grpc(huge), START, /^ERR_SANDBOX_/],
+    ["a create's answer of many messages", "SandboxCreateV2", grpc(small), START, /^ERR_SANDBOX_/],
+    ["outputs that say they are huge", "TaskExecStdioRead", grpc(huge), SHELL, /^ERR_SANDBOX_/],
+    ["outputs of nothing", "TaskExecStdioRead", grpc(small), SHELL, /^0$/],
+    ["outputs without measure", "TaskExecStdioRead", { ...grpc(Buffer.concat(Array.from({ length: 64 }, () => output))), times: 1 }, SHELL, /^(0|124)$/],
+  ];
+  for (const [name, route, { instead, times = Infinity }, call, expected] of cases) {
+    test(name, async (t) => {
+      const emulator = await startModal({ tls: certificate });
+      t.after(() => emulator.close());
+      emulator.engine.fault(route, { instead }, { times });
+      const options = { ...emulator.credentials, baseURL: emulator.apiUrl, ca: certificate.cert };
+      const { outcome, ms, mib } = await cost("ModalSandbox", options, call);
       assert.match(String(outcome), expected);
       assert.ok(mib < MOST_MIB, `${mib} MiB`);
       assert.ok(ms < LIMIT_MS, `${ms} ms`);
