@@ -16,7 +16,12 @@
 #include <sys/syscall.h>
 #include <unistd.h>
 
-enum { LOCKED_BYTES = 64 * 1024, OPEN_FILES = 1024, LAST_CAPABILITY = 63 };
+enum {
+  LOCKED_BYTES = 64 * 1024,
+  OPEN_FILES = 1024,
+  PENDING_SIGNALS = 1024, /* else a command could use up all that its user may have */
+  LAST_CAPABILITY = 63
+};
 
 /* Never above what the process has: the host may be limited itself. */
 static int limit(unsigned resource, uint64_t value) {
@@ -39,6 +44,7 @@ static int set_limits(const sbx_guard_setup *l) {
       {RLIMIT_MSGQUEUE, true, 0},
       {RLIMIT_NICE, true, 0},
       {RLIMIT_RTPRIO, true, 0},
+      {RLIMIT_SIGPENDING, true, PENDING_SIGNALS},
       {RLIMIT_NOFILE, true, l->open_files > 0 ? l->open_files : OPEN_FILES},
       {RLIMIT_NPROC, l->processes > 0, l->processes},
       {RLIMIT_FSIZE, l->file_bytes > 0, l->file_bytes},

@@ -82,6 +82,23 @@ static const struct sock_filter devices[] = {DEVICES(1)};
 static const struct sock_filter opened[] = {MADE_UNMARKED(1)};
 #endif
 
+/* What System V keeps belongs to no process: no limit of memory sees it, and it outlives its
+ * command. There may be 4,096 segments and 32,000 sets of semaphores and queues, so each is kept
+ * small; databases ask for a few bytes, to see each other. */
+enum { SEGMENT_BYTES = 16384, SEMAPHORES = 32 };
+static const struct sock_filter small_segment[] = {
+    LOAD(HIGH(1)), IF(BPF_JEQ, 0, 0, 2),
+    LOAD(LOW(1)),  IF(BPF_JGT, SEGMENT_BYTES, 0, 1),
+    FAIL(ENOSPC),  ALLOW,
+};
+static const struct sock_filter few_semaphores[] = {
+    LOAD(LOW(1)),
+    IF(BPF_JGT, SEMAPHORES, 0, 1),
+    FAIL(ENOSPC),
+    ALLOW,
+};
+static const struct sock_filter no_room[] = {FAIL(ENOSPC)};
+
 /* What is behind a pointer, or libraries can do without. */
 static const struct sock_filter missing[] = {FAIL(ENOSYS)};
 
@@ -166,6 +183,10 @@ const sbx__seccomp_rule sbx__seccomp_main_rules[] = {
     RULE(SYS_openat, opened_at),
     RULE(NR_OPENAT2, missing), /* programs go on with openat() */
     RULE(SYS_personality, personalities),
+    /* memory without a process */
+    RULE(SYS_shmget, small_segment),
+    RULE(SYS_semget, few_semaphores),
+    RULE(SYS_msgget, no_room),
     /* the machine */
     DENY(SYS_kexec_load),
     DENY(SYS_kexec_file_load),
@@ -220,9 +241,12 @@ static const struct sock_filter window_targets[] = {TARGETS(SBX__LAST_GUARD)};
 static const struct sock_filter plain_target[] = {TARGET(1)};
 static const struct sock_filter plain_targets[] = {TARGETS(1)};
 
-/* F_SETOWN lets the kernel send signals. */
+/* F_SETOWN lets the kernel send signals. A lease on a file of the machine's would hold up who opens
+ * it there. */
 static const struct sock_filter window_owner[] = {
     LOAD(LOW(1)),
+    IF(BPF_JEQ, F_SETLEASE, 9, 0),
+    IF(BPF_JEQ, F_NOTIFY, 8, 0),
     IF(BPF_JEQ, F_SETOWN_EX, 7, 0),
     IF(BPF_JEQ, F_SETOWN, 0, 5),
     LOAD(LOW(2)),

@@ -32,6 +32,9 @@ enum {
   PATH_ROOM = 4096
 };
 
+#define WATCHERS "32"
+#define WATCHES "65536"
+
 /* MOUNT_ATTR_... */
 enum { READ_ONLY = 1, NO_SUID = 2, NO_DEV = 4, NO_EXEC = 8 };
 
@@ -231,6 +234,15 @@ static int cover_proc(void) {
   return error;
 }
 
+/* Errno value or 0. */
+static int set_value(const char *path, const char *value) {
+  int fd = open(path, O_WRONLY | O_CLOEXEC);
+  int error = fd < 0 || write(fd, value, strlen(value)) < 0 ? errno : 0;
+  if (fd >= 0)
+    close(fd);
+  return error;
+}
+
 /* Without a /proc of its own the directory stays empty. The numbers of commands begin behind those
  * of the guards. */
 static int add_proc(sbx_guard_hello *hello) {
@@ -241,12 +253,13 @@ static int add_proc(sbx_guard_hello *hello) {
   bool mounted = mount("proc", "proc", "proc", MS_NOSUID | MS_NODEV | MS_NOEXEC, NULL) == 0;
   if (!sbx__layer_note(hello, SBX_LAYER_PROCFS, SBX_STEP_PROC, mounted ? 0 : errno))
     return 0;
-  int fd = open("proc/sys/kernel/ns_last_pid", O_WRONLY | O_CLOEXEC);
-  int n = snprintf(last, sizeof last, "%d", SBX__LAST_GUARD);
-  if (fd < 0 || write(fd, last, (size_t)n) != n)
-    sbx__layer_set(hello, SBX_LAYER_PIDNS, SBX_LAYER_PARTIAL, SBX_STEP_WINDOW, errno, 0);
-  if (fd >= 0)
-    close(fd);
+  snprintf(last, sizeof last, "%d", SBX__LAST_GUARD);
+  error = set_value("proc/sys/kernel/ns_last_pid", last);
+  if (error != 0)
+    sbx__layer_set(hello, SBX_LAYER_PIDNS, SBX_LAYER_PARTIAL, SBX_STEP_WINDOW, error, 0);
+  /* Of the user's, who is on the machine, too. */
+  (void)set_value("proc/sys/user/max_inotify_instances", WATCHERS);
+  (void)set_value("proc/sys/user/max_inotify_watches", WATCHES);
   error = cover_proc();
   if (error != 0)
     sbx__layer_note(hello, SBX_LAYER_PROCFS, SBX_STEP_MOUNT, error);

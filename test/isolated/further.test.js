@@ -149,6 +149,41 @@ print("fine")`;
     assert.equal((await mine.exec({ code: shared, language: "python" })).stdout, "fine\n");
   });
 
+  test("43 memory that no process has: System V's segments and sets are small, and there are no queues", async (t) => {
+    const told = await attack(own(t), `
+def come(made): return "ok" if made >= 0 else name(ctypes.get_errno())
+tell([come(libc.shmget(0, ctypes.c_size_t(size), 0o1600)) for size in (56, 16384, 16385, 1 << 32)]
+    + [come(libc.semget(0, sems, 0o1600)) for sems in (17, 32, 33)] + [come(libc.msgget(0, 0o1600))])`);
+    assert.deepEqual(told, ["ok", "ok", "ENOSPC", "ENOSPC", "ok", "ok", "ENOSPC", "ENOSPC"]);
+  });
+
+  test("46 what the kernel counts for the user, who is on the machine too: signals that wait, and watches of files", async (t) => {
+    const mine = own(t);
+    const told = await attack(mine, `
+import signal
+number = signal.SIGRTMIN + 3
+signal.pthread_sigmask(signal.SIG_BLOCK, [number])
+waiting = 0
+while waiting < 5000 and libc.sigqueue(os.getpid(), number, ctypes.c_void_p(0)) == 0: waiting += 1
+watching = 0
+while watching < 200 and libc.inotify_init1(0) >= 0: watching += 1
+tell([waiting, watching])`);
+    assert.ok(told[0] <= 1024, `${told[0]} signals`);
+    assert.equal(told[1], 32);
+    const other = own(t);
+    assert.equal(await attack(other, "tell(libc.inotify_init1(0) >= 0)"), true);
+  });
+
+  test("39 a lease on a file, or signals when a folder changes: neither holds up the machine, nor tells of it", async (t) => {
+    const mine = own(t);
+    const told = await attack(mine, `
+import fcntl
+own = os.open("file", os.O_RDONLY | os.O_CREAT, 0o600)
+folder = os.open("/usr", os.O_RDONLY)
+tell([attempt(lambda: fcntl.fcntl(own, 1024, fcntl.F_RDLCK)), attempt(lambda: fcntl.fcntl(folder, 1026, 1)), attempt(lambda: fcntl.flock(own, fcntl.LOCK_EX))])`);
+    assert.deepEqual(told, ["EPERM", "EPERM", "ok"]);
+  });
+
   for (const [who, depth] of [["the helper outside", 1], ["the first process", 2]]) {
     test(`54 nothing outlives ${who}`, async (t) => {
       const before = new Set(processes().map(({ pid }) => pid));
