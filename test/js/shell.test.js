@@ -17,6 +17,7 @@ function place(shell, home, seen = []) {
     providerId: "fake",
     isLocal: true,
     choosesShell: false,
+    files: new Set(),
     async exec({ command }) {
       seen.push(command);
       const { status, stdout, stderr } = spawnSync(shell, ["-c", command], { cwd: home, encoding: "utf8", env: { HOME: home, PATH: process.env.PATH } });
