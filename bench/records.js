@@ -4,7 +4,7 @@ import { tmpdir } from "node:os";
 import path from "node:path";
 import { LocalSandbox } from "cloudsandbox";
 import { onRecord, recordTo } from "cloudsandbox/records";
-import { isRecorded } from "../lib/sandbox.js";
+import { isRecorded } from "../lib/recording.js";
 import { median, row } from "./stats.js";
 
 const CHECKS = 1_000_000;

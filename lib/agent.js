@@ -29,7 +29,9 @@ import {
   reading,
   shownAs,
 } from "./options.js";
-import { LANGUAGES, forTools, graceOf, signalIn, signalOf, unlessAborted } from "./sandbox.js";
+import { forTools, graceOf } from "./sandbox.js";
+import { signalIn, signalOf, unlessAborted } from "./signals.js";
+import { LANGUAGES } from "./spec.js";
 import { checkSandbox } from "./toolkit.js";
 import { AGENT_PREFIX } from "./tools.js";
 

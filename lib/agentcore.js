@@ -4,11 +4,10 @@
 // and their order are those of AWS's own clients; what needs a request is asked by the core, at the first use.
 import { SandboxError } from "./errors.js";
 import { withManifest } from "./manifest.js";
-import {
-  checkBoolean, checkEnvObject, checkNames, checkString, given, invalid, missingKey, networkOptions, ownedOption, reading,
-  refuseVendorOptions, secretOrEnv, textOrEnv, wholeOrNone,
-} from "./options.js";
-import { CALL_ONLY, COMMON_OPTIONS, NativeSandbox } from "./sandbox.js";
+import { checkBoolean, checkEnvObject, checkNames, checkString, given, invalid, reading, wholeOrNone } from "./options.js";
+import { missingKey, networkOptions, ownedOption, refuseVendorOptions, secretOrEnv, textOrEnv } from "./remote-options.js";
+import { COMMON_OPTIONS, NativeSandbox } from "./sandbox.js";
+import { CALL_ONLY } from "./spec.js";
 
 const { readFileSync } = process.getBuiltinModule("node:fs");
 

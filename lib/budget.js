@@ -3,7 +3,7 @@
 //
 // Invariant: what is refused was not begun: nothing was sent, and nothing is counted.
 import { SandboxError } from "./errors.js";
-import { record } from "./sandbox.js";
+import { record } from "./recording.js";
 
 /** @import { SandboxBudget } from "../types/index.js" */
 

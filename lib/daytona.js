@@ -3,12 +3,10 @@
 // Invariant: the language of run() is settled here, before the wire; what the core is told is checked
 // by it again.
 import { hostKind, withManifest } from "./manifest.js";
-import {
-  REMOTE_OPTIONS, checkBoolean, checkEnvObject, checkItems, checkNames, checkString, checkTexts,
-  checkWord, given, invalid, missingKey, networkOptions, ownedOption, refuseVendorOptions,
-  secretOrEnv, textOrEnv, wholeOrNone,
-} from "./options.js";
-import { CALL_ONLY, COMMON_OPTIONS, EXEC_ONLY, EXEC_OPTIONS, NativeSandbox, RUN_OPTIONS, checkSelf, toolCall, toolCallIn } from "./sandbox.js";
+import { checkBoolean, checkEnvObject, checkItems, checkNames, checkString, checkTexts, checkWord, given, invalid, wholeOrNone } from "./options.js";
+import { REMOTE_OPTIONS, missingKey, networkOptions, ownedOption, refuseVendorOptions, secretOrEnv, textOrEnv } from "./remote-options.js";
+import { COMMON_OPTIONS, NativeSandbox, checkSelf, toolCall, toolCallIn } from "./sandbox.js";
+import { CALL_ONLY, EXEC_ONLY, EXEC_OPTIONS, RUN_OPTIONS } from "./spec.js";
 
 /** @import { DaytonaSandboxOptions, ExecResult, SandboxRunOptions } from "../types/index.js" */
 

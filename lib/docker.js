@@ -7,10 +7,13 @@ import { withManifest } from "./manifest.js";
 import { native } from "./native.js";
 import {
   checkBoolean, checkEnvObject, checkFunction, checkInteger, checkItems, checkNames, checkSignal, checkString, checkTexts, checkWord, given,
-  invalid, kindOf, networkOptions, wholeOrNone,
+  invalid, kindOf, wholeOrNone,
 } from "./options.js";
+import { networkOptions } from "./remote-options.js";
 import { checkMounts } from "./mounts.js";
-import { CALL_ONLY, COMMON_OPTIONS, NativeSandbox, unlessAborted } from "./sandbox.js";
+import { COMMON_OPTIONS, NativeSandbox } from "./sandbox.js";
+import { unlessAborted } from "./signals.js";
+import { CALL_ONLY } from "./spec.js";
 
 /** @import { DockerConnectionOptions, DockerSandboxOptions, SandboxCallOptions } from "../types/index.js" */
 

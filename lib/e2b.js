@@ -3,11 +3,12 @@
 // Invariant: a key is checked here without ever being shown, and then handed to the core alone.
 import { hostKind, withManifest } from "./manifest.js";
 import {
-  REMOTE_OPTIONS, checkBoolean, checkEnvObject, checkInteger, checkItems, checkNames, checkString,
-  checkTexts, given, invalid, kindOf, missingKey, networkOptions, ownedOption, reading, refuseVendorOptions,
-  secretOrEnv, textOrEnv, wholeOrNone,
+  checkBoolean, checkEnvObject, checkInteger, checkItems, checkNames, checkString, checkTexts, given, invalid, kindOf, reading, wholeOrNone,
 } from "./options.js";
-import { CALL_ONLY, COMMON_OPTIONS, NativeSandbox, RUN_OPTIONS, control, signalOf, siteOf } from "./sandbox.js";
+import { REMOTE_OPTIONS, missingKey, networkOptions, ownedOption, refuseVendorOptions, secretOrEnv, textOrEnv } from "./remote-options.js";
+import { COMMON_OPTIONS, NativeSandbox, control, siteOf } from "./sandbox.js";
+import { signalOf } from "./signals.js";
+import { CALL_ONLY, RUN_OPTIONS } from "./spec.js";
 
 /** @import { E2BNetwork, E2BSandboxOptions, SandboxCallOptions } from "../types/index.js" */
 

@@ -4,7 +4,7 @@
 // Invariant: no record holds what was run, what was written or read, or what was printed; of an error it has
 // the code. Who keeps contents by choice gets them from contentsOf(), and only while askForContents() holds.
 import { detailsOf } from "./errors.js";
-import { RECORD_TYPES, isRecorded, useEvents } from "./sandbox.js";
+import { RECORD_TYPES, isRecorded, useEvents } from "./recording.js";
 
 const { channel } = process.getBuiltinModule("node:diagnostics_channel");
 const { AsyncLocalStorage } = process.getBuiltinModule("node:async_hooks");

@@ -2,11 +2,10 @@
 //
 // Invariant: a token is checked here without ever being shown, and then handed to the core alone.
 import { hostKind, withManifest } from "./manifest.js";
-import {
-  checkBoolean, checkEnvObject, checkItems, checkNames, checkString, checkTexts, checkWord, given, invalid, kindOf,
-  networkOptions, ownedOption, refuseVendorOptions, secretOrEnv, textOrEnv,
-} from "./options.js";
-import { CALL_ONLY, COMMON_OPTIONS, NativeSandbox } from "./sandbox.js";
+import { checkBoolean, checkEnvObject, checkItems, checkNames, checkString, checkTexts, checkWord, given, invalid, kindOf } from "./options.js";
+import { networkOptions, ownedOption, refuseVendorOptions, secretOrEnv, textOrEnv } from "./remote-options.js";
+import { COMMON_OPTIONS, NativeSandbox } from "./sandbox.js";
+import { CALL_ONLY } from "./spec.js";
 
 /** @import { HttpSandboxOptions } from "../types/index.js" */
 

@@ -4,11 +4,17 @@
 // the graph level by level, which takes up to a millisecond more.
 import "./fence.js";
 import "./manifest.js";
+import "./meant.js";
 import "./mounts.js";
 import "./native.js";
 import "./options.js";
+import "./recording.js";
+import "./remote-options.js";
+import "./results.js";
 import "./sandbox.js";
 import "./schema.js";
+import "./signals.js";
+import "./spec.js";
 export { SandboxAgent } from "./agent.js";
 export { AgentCoreSandbox } from "./agentcore.js";
 export { DaytonaSandbox } from "./daytona.js";

@@ -3,10 +3,10 @@ import { SandboxError } from "./errors.js";
 import { ISOLATED_OPTIONS, LAYERS, isolated } from "./isolated.js";
 import { withManifest } from "./manifest.js";
 import { guardPath, ownFile } from "./native.js";
-import {
-  checkBoolean, checkEnvNames, checkEnvObject, checkNames, checkNumber, checkString, checkWord, invalid, readEnvironment,
-} from "./options.js";
-import { CALL_ONLY, COMMON_OPTIONS, NativeSandbox, isolationText } from "./sandbox.js";
+import { checkBoolean, checkEnvNames, checkEnvObject, checkNames, checkNumber, checkString, checkWord, invalid } from "./options.js";
+import { readEnvironment } from "./remote-options.js";
+import { COMMON_OPTIONS, NativeSandbox, isolationText } from "./sandbox.js";
+import { CALL_ONLY } from "./spec.js";
 
 const { readFileSync } = process.getBuiltinModule("node:fs");
 

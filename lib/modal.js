@@ -4,10 +4,11 @@
 import { SandboxError } from "./errors.js";
 import { hostKind, withManifest } from "./manifest.js";
 import {
-  checkBoolean, checkEnvObject, checkItems, checkNames, checkNumber, checkString, checkTexts, given, invalid, missingKey, networkOptions,
-  ownedOption, reading, refuseVendorOptions, secretOrEnv, textOrEnv, wholeOrNone,
+  checkBoolean, checkEnvObject, checkItems, checkNames, checkNumber, checkString, checkTexts, given, invalid, reading, wholeOrNone,
 } from "./options.js";
-import { CALL_ONLY, COMMON_OPTIONS, NativeSandbox } from "./sandbox.js";
+import { missingKey, networkOptions, ownedOption, refuseVendorOptions, secretOrEnv, textOrEnv } from "./remote-options.js";
+import { COMMON_OPTIONS, NativeSandbox } from "./sandbox.js";
+import { CALL_ONLY } from "./spec.js";
 
 /** @import { ModalSandboxOptions } from "../types/index.js" */
 

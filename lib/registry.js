@@ -6,7 +6,8 @@ import { E2BSandbox } from "./e2b.js";
 import { HttpSandbox } from "./http.js";
 import { LocalSandbox } from "./local.js";
 import { ModalSandbox } from "./modal.js";
-import { checkFunction, checkString, invalid, meantName, reading } from "./options.js";
+import { meantName } from "./meant.js";
+import { checkFunction, checkString, invalid, reading } from "./options.js";
 import { checkSandbox } from "./toolkit.js";
 import { VercelSandbox } from "./vercel.js";
 

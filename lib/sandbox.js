@@ -7,19 +7,22 @@ import { captureSite, errorFromNative, isNativeError, lazily } from "./errors.js
 import { POLICY_OPTIONS } from "./manifest.js";
 import { native } from "./native.js";
 import {
-  DEFAULT_OUTPUT_BYTES, MAX_EXEC_TIMEOUT_SECONDS, MAX_OUTPUT_BYTES, asyncDispose, bytesOf, checkBase64, checkBoolean,
-  checkBudget, checkContents, checkEncoding, checkEnv, checkFunction, checkInteger, checkItems, checkMaxOutputBytes, checkNames, checkNumber,
-  checkSignal, checkString, checkTimeoutSeconds, checkWord, detached, inspectKey, invalid, kindOf, meantWord, plainBytes, reading,
-  shownAs, shownWord,
+  DEFAULT_OUTPUT_BYTES, MAX_EXEC_TIMEOUT_SECONDS, MAX_OUTPUT_BYTES, asyncDispose, bytesOf, checkBase64, checkBoolean, checkBudget,
+  checkContents, checkEncoding, checkEnv, checkInteger, checkMaxOutputBytes, checkNames, checkNumber, checkSignal, checkString,
+  checkTimeoutSeconds, checkWord, detached, inspectKey, invalid, plainBytes, reading, shownAs,
 } from "./options.js";
+import { events, isRecorded, needEvents } from "./recording.js";
+import { DECODER, NOTHING, entriesOf, execResult, inParts, infoOf, listen, partsOf, textOf } from "./results.js";
+import { signalOf, unlessAborted, watch } from "./signals.js";
+import { EXEC_ONLY, EXEC_OPTIONS, LANGUAGES, RUN_OPTIONS, checkContext, checkShell, whatToRun } from "./spec.js";
 
 const { AsyncResource } = process.getBuiltinModule("node:async_hooks");
 const { constants } = process.getBuiltinModule("node:buffer");
 
-/** @import { NativeHandle, NativeKept, NativeListener, NativeListing, NativeResult, NativeSpec } from "./native.js" */
-/** @import { CloudSandbox, ExecResult, ExecShownResult, FileEncoding, SandboxCallOptions } from "../types/index.js" */
+/** @import { NativeHandle, NativeSpec } from "./native.js" */
+/** @import { KeptParts, Listener } from "./results.js" */
+/** @import { CloudSandbox, ExecResult, FileEncoding, SandboxCallOptions } from "../types/index.js" */
 /** @import { SandboxBudget } from "../types/index.js" */
-/** @import { SandboxRecordType } from "../types/records.js" */
 /** @import { SandboxManifestNetwork, SandboxNetworkIsolation } from "../types/index.js" */
 /** @import { SandboxDirectoryEntry, SandboxFileInfo } from "../types/index.js" */
 /** @import { SandboxCapabilities, SandboxCloseOptions, SandboxLanguage, SandboxReadOptions, SandboxRunOptions, SandboxProcess, SandboxRunResult, SandboxShell, SandboxShellOptions, SandboxSpawnOptions, SandboxStreamOptions } from "../types/index.js" */
@@ -27,15 +30,6 @@ const { constants } = process.getBuiltinModule("node:buffer");
 /** Options that every provider class takes. */
 export const COMMON_OPTIONS = Object.freeze([
   "defaultTimeoutSeconds", "startTimeoutSeconds", "maxOutputBytes", "onLost", "shell", "budget", ...POLICY_OPTIONS,
-]);
-
-/** Options of run() and shell(). */
-export const RUN_OPTIONS = Object.freeze(["language", "timeoutSeconds", "env", "signal"]);
-const FILE_OPTIONS = Object.freeze(["signal"]);
-/** What exec() takes. */
-export const EXEC_OPTIONS = Object.freeze([
-  "command", "code", "language", "context", "argv", "cwd", "env", "stdin", "timeoutSeconds", "maxOutputBytes",
-  "truncate", "mergeStreams", "shell", "background", "encoding", "onStdout", "onStderr", "signal",
 ]);
 /** What spawn() takes: exec()'s, without what is to run, and the input. */
 const SPAWN_OPTIONS = Object.freeze([
@@ -47,14 +41,9 @@ const MAX_READ_BYTES = 2 ** 31;
 /** Bytes that fit into one string: as UTF-8, and as base64, which has four characters for three. */
 const MAX_TEXT_BYTES = constants.MAX_STRING_LENGTH;
 const MAX_BASE64_BYTES = Math.floor(constants.MAX_STRING_LENGTH / 4) * 3;
-/** Entries of a listing that are made in one turn of the event loop: some milliseconds' worth. */
-const ENTRIES_PER_TURN = 10_000;
 /** How to get at a file that has more bytes than are allowed; and at one that no string can hold. */
 export const LARGER_FILE = "; pass a larger `maxBytes`, or read a part of it with a command such as `head -c 20000`";
 const LARGER_TEXT = "; call readBytes(), or read a part of it with a command such as `head -c 20000`";
-export const EXEC_ONLY = Object.freeze({ names: EXEC_OPTIONS, words: "exec() takes it" });
-/** The same for what is given to a constructor. */
-export const CALL_ONLY = Object.freeze({ names: EXEC_OPTIONS, words: "it is given with each call: exec() takes it" });
 const CLOSE_OPTIONS = Object.freeze(["graceSeconds"]);
 const CLOSE_GRACE_SECONDS = 5;
 const MAX_CLOSE_GRACE_SECONDS = 3600;
@@ -62,8 +51,6 @@ const READ_OPTIONS = Object.freeze(["maxBytes", "signal"]);
 const SHELL_OPTIONS = Object.freeze(["cwd", "env", "signal"]);
 const LIST_OPTIONS = Object.freeze(["maxEntries", "signal"]);
 const DELETE_OPTIONS = Object.freeze(["recursive", "signal"]);
-/** What is at a path, by the native number. */
-const FILE_TYPES = Object.freeze(/** @type {const} */ (["file", "directory", "link", "other"]));
 
 /** Bounds of exec(). */
 const EXEC_BOUNDS = Object.freeze({
@@ -95,7 +82,6 @@ export const forTools = Symbol("forTools");
  * @property {KeptParts} [parts] set when the call has ended
  */
 export const toolCall = Symbol("toolCall");
-/** @typedef {{ text: string, head: string, tail: string, dropped: number }} KeptParts dropped: bytes between head and tail */
 
 /** Key of whether start() looks at the network, so that other work can be done beside it. */
 export const checksNetwork = Symbol("checksNetwork");
@@ -105,10 +91,6 @@ export const control = Symbol("control");
 
 /** Key of what isolates the running sandbox, as JSON; "" where nothing of ours does. */
 export const isolationText = Symbol("isolationText");
-
-/** Languages of run(), the default first. */
-export const LANGUAGES = Object.freeze(/** @type {const} */ (["python", "node", "shell"]));
-const CODE_LANGUAGES = /** @type {const} */ (["python", "node"]);
 const TRUNCATE = /** @type {const} */ (["head", "middle"]);
 const BACKGROUND = /** @type {const} */ (["keep", "end"]);
 
@@ -118,90 +100,16 @@ const CAPABILITIES = Object.freeze([
   "extend", "paths", "streams", "spawn",
 ]);
 
-/** Keeps a byte order mark, and turns what is not UTF-8 into U+FFFD. */
-const TEXT = /** @type {const} */ ({ ignoreBOM: true });
-const DECODER = new TextDecoder("utf-8", TEXT);
-
 /** Few manifests turn a network off, and most programs have no manifest. */
 const networkChecks = lazily("network-check.js", () => import("./network-check.js"));
 /** What is known of a network before it was looked at, and when nobody asks for that. */
 const NOT_REQUIRED = Object.freeze({ verdict: /** @type {const} */ ("not required"), evidence: Object.freeze([]) });
 const UNCHECKED = Object.freeze({ verdict: /** @type {const} */ ("unchecked"), evidence: Object.freeze([]) });
 
-// ---- records: events.js makes them, once somebody listens ----------------------------------------
-
-/** Each has a channel, "cloudsandbox:" and its name. */
-export const RECORD_TYPES = Object.freeze(/** @type {const} */ ([
-  "created", "started", "failed", "seeded", "exec", "file", "timedOut", "killed", "control", "refused", "lost", "deleted",
-]));
-/** @type {import("node:diagnostics_channel").Channel[] | undefined} */
-let channels;
-/**
- * @typedef {object} RecordMaker events.js
- * @property {(instance: NativeSandbox, callId: number, action: string, detail: unknown, size?: number) => { end(result: unknown): void, fail(reason: unknown, aborted: boolean): void } | undefined} begin
- * @property {(instance: NativeSandbox, attached: boolean, news: Record<string, any>) => void} told
- * @property {<T>(tool: { tool: string, toolCallId?: string }, run: () => T) => T} inTool
- * @property {(type: SandboxRecordType, instance: { providerId: string }, sandboxId: string | null | undefined, members: Record<string, unknown>) => void} publish
- */
-/** @type {RecordMaker | undefined} */
-let events;
-const loadEvents = lazily("events.js", () => import("./events.js"));
-
-/** Whether anybody listens to a channel. All that records cost when nobody does. */
-export function isRecorded() {
-  channels ??= RECORD_TYPES.map((type) => process.getBuiltinModule("node:diagnostics_channel").channel(`cloudsandbox:${type}`));
-  for (const { hasSubscribers } of channels) {
-    if (hasSubscribers) return true;
-  }
-  return false;
-}
-
-/** For events.js, as it is loaded. @param {any} maker a RecordMaker */
-export function useEvents(maker) {
-  events = maker;
-}
-
 const fileStreams = lazily("streams.js", () => import("./streams.js"));
 const shells = lazily("shell.js", () => import("./shell.js"));
 const processes = lazily("process.js", () => import("./process.js"));
 const budgets = lazily("budget.js", () => import("./budget.js"));
-
-/** A call goes on without a record when its maker cannot be loaded. */
-async function needEvents() {
-  await loadEvents().catch(() => {});
-}
-
-/**
- * What a tool does, so that the records of its calls name it.
- *
- * @template T
- * @param {string} tool
- * @param {() => string | undefined} toolCallId the id that a framework has given to the call
- * @param {() => Promise<T>} run
- * @returns {Promise<T>}
- */
-export async function inTool(tool, toolCallId, run) {
-  if (!isRecorded()) return run();
-  if (!events) await needEvents();
-  const id = toolCallId();
-  return events ? events.inTool({ tool, ...(id && { toolCallId: id }) }, run) : run();
-}
-
-/**
- * Publishes a record of any object with the port, of a type that its calls do not tell by themselves.
- *
- * @param {SandboxRecordType} type
- * @param {{ providerId: string, sandboxId?: string | null }} instance
- * @param {Record<string, unknown>} members numbers, ids and words of ours; never contents
- */
-export async function record(type, instance, members) {
-  if (!isRecorded()) return;
-  if (!events) await needEvents();
-  events?.publish(type, instance, instance.sandboxId, members);
-}
-
-/** @type {NativeKept} */
-const NOTHING = Object.freeze({ bytes: Buffer.alloc(0), dropped: 0, tailAt: 0 });
 
 /**
  * @typedef {object} NativeSetup
@@ -1057,330 +965,10 @@ export function toolCallIn(options) {
   return reading("the options", () => options?.[toolCall]);
 }
 
-/** @param {unknown} shell */
-function checkShell(shell) {
-  const text = checkString(shell, "shell");
-  if (text === "bash" || text === "sh" || (text.startsWith("/") && !text.includes("\0"))) return text;
-  throw invalid(`\`shell\` must be "bash", "sh" or an absolute path such as "/bin/zsh", not ${shownWord(text)}`);
-}
-
 /**
  * @param {unknown} error
  * @returns {error is import("./errors.js").NativeError}
  */
 function isTooLarge(error) {
   return isNativeError(error) && error.code === "ERR_SANDBOX_TOO_LARGE";
-}
-
-/**
- * What each signal has to cancel. One listener per signal, since Node warns of a leak at eleven.
- *
- * @type {WeakMap<AbortSignal, { cancels: Set<() => void>, onAbort: () => void }>}
- */
-const watched = new WeakMap();
-
-/**
- * Calls `cancel` when the signal is aborted.
- *
- * @param {AbortSignal} signal
- * @param {() => void} cancel
- * @returns {() => void} ends it
- */
-export function watch(signal, cancel) {
-  const { cancels, onAbort } = watched.get(signal) ?? watcher();
-  if (cancels.size === 0) {
-    watched.set(signal, { cancels, onAbort });
-    signal.addEventListener("abort", onAbort);
-  }
-  cancels.add(cancel);
-  return () => {
-    cancels.delete(cancel);
-    if (cancels.size === 0) signal.removeEventListener("abort", onAbort);
-  };
-}
-
-/** Not by `this`: a signal of another make may call its listeners without one. */
-function watcher() {
-  /** @type {Set<() => void>} */
-  const cancels = new Set();
-  const onAbort = () => {
-    for (const cancel of cancels) cancel();
-  };
-  return { cancels, onAbort };
-}
-
-/**
- * The promise, or the signal's reason when that comes first.
- *
- * @template T
- * @param {Promise<T>} promise
- * @param {AbortSignal} [signal]
- * @returns {Promise<T>}
- */
-export async function unlessAborted(promise, signal) {
-  if (signal === undefined) return promise;
-  if (checkSignal(signal)?.aborted) {
-    promise.catch(() => {}); // As the race does: nobody else may hear of it.
-    throw signal.reason;
-  }
-  let unwatch = () => {};
-  /** @type {Promise<never>} */
-  const aborted = new Promise((_, reject) => {
-    unwatch = watch(signal, () => reject(signal.reason));
-  });
-  try {
-    return await Promise.race([promise, aborted]);
-  } finally {
-    unwatch();
-  }
-}
-
-/** @param {{ signal?: AbortSignal | undefined }} [options] */
-export function signalIn(options) {
-  return reading("the options' `signal`", () => options?.signal);
-}
-
-/**
- * The signal of a call that has no other option.
- *
- * @param {unknown} options
- * @param {string} where
- */
-export function signalOf(options, where) {
-  return checkSignal(checkNames(options, FILE_OPTIONS, where).signal);
-}
-
-/**
- * @param {Record<string, any>} spec
- * @returns {NativeSpec}
- */
-function whatToRun({ command, code, language, context, argv }) {
-  const given = [command, code, argv].filter((value) => value !== undefined).length;
-  if (given !== 1) throw invalid("exec: give one of { command }, { code, language } or { argv }, and only one");
-  if (language !== undefined && code === undefined) throw invalid("exec: `language` belongs to `code` only");
-  if (context !== undefined) checkContext(context, code);
-  if (command !== undefined) return { kind: "shell", text: checkString(command, "command") };
-  if (code !== undefined) {
-    checkString(code, "code");
-    if (meantWord(language, ["shell"])) throw invalid("exec: a command line for the shell is `command`; leave out `code` and `language`");
-    return { kind: "code", text: code, language: checkWord(language ?? "python", CODE_LANGUAGES, "language"), context };
-  }
-  const wanted = 'an array of strings such as ["ls", "-l"], with the program first';
-  const checked = checkItems(argv, "argv", wanted, (item) => {
-    if (typeof item === "string") return item;
-    throw invalid(`\`argv\` must be ${wanted}; one item is ${kindOf(item)}`);
-  });
-  if (checked.length === 0) throw invalid(`\`argv\` must be ${wanted}; it is empty`);
-  return { kind: "argv", argv: checked };
-}
-
-/**
- * @param {unknown} context name of an interpreter's context
- * @param {string | undefined} code undefined when it is no code that runs
- */
-function checkContext(context, code) {
-  if (checkString(context, "context") === "") throw invalid("`context` must not be empty; leave it out for the default one");
-  if (code === undefined) throw invalid("`context` belongs to code only");
-}
-
-/**
- * @typedef {object} Listener
- * @property {NativeListener} onOutput for the core; never throws
- * @property {() => void} onFailure called once when a callback of the user threw or rejected
- * @property {(result: Promise<NativeResult>, signal?: AbortSignal) => Promise<NativeResult>} watch the same
- *   result once all callbacks are done or the signal is aborted, or what one of them threw
- */
-
-/**
- * Hands output to the user's callbacks as it arrives: text is never split inside a character, and
- * the callbacks run in the asynchronous context of the caller. What an asynchronous one rejects with
- * counts as thrown.
- *
- * @param {Record<string, any>} spec
- * @param {boolean} asText
- * @returns {Listener | undefined} undefined when nobody listens
- */
-function listen({ onStdout, onStderr, mergeStreams }, asText) {
-  if (onStdout === undefined && onStderr === undefined) return undefined;
-  if (mergeStreams && onStderr !== undefined) {
-    throw invalid("exec: with `mergeStreams` all output goes to `onStdout`; give that one, and leave out `onStderr`");
-  }
-  const streams = [
-    { callback: onStdout, name: "onStdout" },
-    { callback: onStderr, name: "onStderr" },
-  ].map(({ callback, name }) => ({
-    callback: callback === undefined ? undefined : AsyncResource.bind(checkFunction(callback, name)),
-    decoder: asText ? new TextDecoder("utf-8", TEXT) : undefined,
-  }));
-  /** @type {{ error: unknown } | undefined} */
-  let thrown;
-  /** @type {Set<Promise<void>>} */
-  const running = new Set();
-  let stopWaiting = () => {};
-
-  /** @param {unknown} error */
-  const fail = (error) => {
-    if (thrown) return;
-    thrown = { error };
-    stopWaiting();
-    listener.onFailure();
-  };
-  /** Waits for the callbacks, unless the caller gives up or one of them fails. @param {AbortSignal} [signal] */
-  const settled = async (signal) => {
-    const stopped = /** @type {Promise<void>} */ (new Promise((resolve) => (stopWaiting = resolve)));
-    const unwatch = signal && watch(signal, stopWaiting);
-    await Promise.race([Promise.all(running), stopped]);
-    unwatch?.();
-  };
-  /** @param {PromiseLike<unknown>} returned by a callback */
-  const follow = (returned) => {
-    const done = Promise.resolve(returned)
-      .then(() => {}, fail)
-      .finally(() => running.delete(done));
-    running.add(done);
-  };
-  /** @param {0 | 1} index @param {Buffer} [bytes] the end of the stream when left out */
-  const emit = (index, bytes) => {
-    const { callback, decoder } = streams[index];
-    if (!callback || thrown) return;
-    try {
-      const part = decoder ? decoder.decode(bytes, { stream: bytes !== undefined }) : bytes && plainBytes(bytes);
-      const returned = part?.length ? callback(part) : undefined;
-      if (typeof returned?.then === "function") follow(returned);
-    } catch (error) {
-      fail(error);
-    }
-  };
-  /** @type {Listener} */
-  const listener = {
-    onOutput: emit,
-    onFailure() {},
-    async watch(result, signal) {
-      try {
-        const value = await result;
-        emit(0);
-        emit(1);
-        // Who has cancelled the call does not wait for his own callbacks.
-        if (value.outcome !== "cancelled" && !signal?.aborted && !thrown) await settled(signal);
-        return value;
-      } finally {
-        // What the user's callback threw says more than the cancel that followed it.
-        if (thrown) throw thrown.error; // eslint-disable-line no-unsafe-finally
-      }
-    },
-  };
-  return listener;
-}
-
-/**
- * @param {NativeResult} raw
- * @param {boolean} asText
- * @returns {ExecResult<any>}
- */
-function execResult(raw, asText) {
-  const { output = NOTHING, stdout = NOTHING, stderr = NOTHING } = raw;
-  /** @param {NativeKept} kept */
-  const value = (kept) => (asText ? textOf(kept) : plainBytes(kept.bytes));
-  /** @type {ExecResult<any>} */
-  const result = {
-    status: raw.outcome,
-    exitCode: raw.exitCode,
-    output: value(output),
-    stdout: value(stdout),
-    stderr: value(stderr),
-    truncated: raw.outputLost ?? output.dropped + stdout.dropped + stderr.dropped > 0,
-    droppedBytes: { output: output.dropped, stdout: stdout.dropped, stderr: stderr.dropped },
-    termination: raw.termination ?? "none",
-    backgroundKilled: raw.backgroundKilled ?? false,
-    backgroundRunning: raw.backgroundRunning ?? false,
-    durationMs: raw.durationMs,
-  };
-  if (raw.signal !== undefined) result.signal = raw.signal;
-  if (raw.oomKilled) result.oomKilled = true;
-  if (raw.outputExceeded) result.outputExceeded = true;
-  if (raw.peakBytes !== undefined) result.usage = { cpuSeconds: (raw.cpuMicroseconds ?? 0) / 1e6, peakMemoryBytes: raw.peakBytes };
-  return raw.details === undefined ? result : Object.assign(result, detailsOf(raw.details));
-}
-
-/**
- * @param {Record<string, any>} result as the wire has it
- * @returns {ExecShownResult}
- */
-function shownResult(result) {
-  const { is_main_result: isMain, extra, ...formats } = result;
-  delete formats.type;
-  const hasExtra = extra && Object.keys(extra).length > 0;
-  return { ...formats, ...(hasExtra && { extra }), isMainResult: isMain === true };
-}
-
-/**
- * What an interpreter gave besides its output.
- *
- * @param {string} json
- * @returns {Pick<ExecResult, "results" | "droppedResults" | "error">}
- */
-function detailsOf(json) {
-  const { results, droppedResults, error } = JSON.parse(json);
-  return {
-    results: results.map(shownResult),
-    ...(droppedResults > 0 && { droppedResults }),
-    ...(error && { error }),
-  };
-}
-
-/**
- * Kept bytes as text; a gap inside shows as a line of its own.
- *
- * @param {NativeKept} kept
- */
-function textOf({ bytes, dropped, tailAt }) {
-  if (bytes.length === 0 && dropped === 0) return "";
-  if (dropped === 0 || tailAt >= bytes.length) return DECODER.decode(bytes);
-  const head = DECODER.decode(bytes.subarray(0, tailAt));
-  const tail = DECODER.decode(bytes.subarray(tailAt));
-  return `${head}${head === "" || head.endsWith("\n") ? "" : "\n"}[${dropped} bytes left out]\n${tail}`;
-}
-
-/**
- * The same in its parts; of an output without a gap all is in `head`.
- *
- * @param {NativeKept} kept
- * @param {string} text of all of it
- * @returns {KeptParts}
- */
-function partsOf({ bytes, dropped, tailAt }, text) {
-  if (dropped === 0) return { text, head: text, tail: "", dropped };
-  return { text, head: DECODER.decode(bytes.subarray(0, tailAt)), tail: DECODER.decode(bytes.subarray(tailAt)), dropped };
-}
-
-/**
- * A listing's entries; of a long one a part at a time, so that the host's event loop goes on.
- *
- * @param {NativeListing} listing
- */
-function entriesOf({ names, sizes }) {
-  return inParts(names, (path, index) => ({ path, size: sizes[index] }));
-}
-
-/** @param {Float64Array} numbers @param {number} index @returns {SandboxFileInfo} */
-function infoOf(numbers, index) {
-  const [kind, size, mtimeMs, mode] = numbers.subarray(index * 4, index * 4 + 4);
-  return { type: FILE_TYPES[kind], size, mtimeMs: Number.isNaN(mtimeMs) ? null : mtimeMs, mode: mode < 0 ? null : mode };
-}
-
-/**
- * @template T
- * @param {string} names each ends with U+0000
- * @param {(name: string, index: number) => T} make
- */
-async function inParts(names, make) {
-  /** @type {T[]} */
-  const made = [];
-  for (let at = 0; at < names.length; ) {
-    const end = names.indexOf("\0", at);
-    made.push(make(names.slice(at, end), made.length));
-    at = end + 1;
-    if (made.length % ENTRIES_PER_TURN === 0) await new Promise((resolve) => setImmediate(resolve));
-  }
-  return made;
 }

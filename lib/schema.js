@@ -5,7 +5,8 @@
 //
 // Invariant: safeParse, parse and `~standard`.validate are one function, so the check that a framework
 // makes before a call and the check inside the call always agree.
-import { invalid, kindOf, meantName, wordAdvice } from "./options.js";
+import { meantName, wordAdvice } from "./meant.js";
+import { invalid, kindOf } from "./options.js";
 
 const ANNOTATIONS = [
   "title",

@@ -3,7 +3,8 @@
 // Invariant: no call runs in what is not seeded; who waits for seeding shares one attempt.
 import { SandboxError, detailsOf, reword } from "./errors.js";
 import { checkSignal } from "./options.js";
-import { isRecorded, record, unlessAborted } from "./sandbox.js";
+import { isRecorded, record } from "./recording.js";
+import { unlessAborted } from "./signals.js";
 
 /** @import { CloudSandbox } from "../types/index.js" */
 

@@ -8,7 +8,7 @@ import { SandboxError } from "./errors.js";
 const { posix } = process.getBuiltinModule("node:path");
 
 /** @import { CloudSandbox, SandboxReadOptions, SandboxRunResult } from "../types/index.js" */
-/** @import { KeptParts } from "./sandbox.js" */
+/** @import { KeptParts } from "./results.js" */
 
 /** A cut is moved back to an end of a line, when there is one this near to it. */
 const NEAR = 500;

@@ -7,7 +7,9 @@
 import { PathSecurityError, SandboxError, detailsOf, lazily, wordsOf } from "./errors.js";
 import { unfenced } from "./fence.js";
 import { MAX_TIMEOUT_SECONDS, checkNames, invalid, isSignal, reading } from "./options.js";
-import { LANGUAGES, LARGER_FILE, forTools, inTool, toolCall } from "./sandbox.js";
+import { inTool } from "./recording.js";
+import { LARGER_FILE, forTools, toolCall } from "./sandbox.js";
+import { LANGUAGES } from "./spec.js";
 import { isRecord, objectSchema, plainSchema } from "./schema.js";
 
 /** @import { CloudSandbox, SandboxRunOptions, SandboxTool } from "../types/index.js" */

@@ -5,10 +5,12 @@
 import { SandboxError } from "./errors.js";
 import { hostKind, withManifest } from "./manifest.js";
 import {
-  checkBoolean, checkEnvObject, checkInteger, checkItems, checkNames, checkString, checkTexts, given, invalid,
-  kindOf, missingKey, networkOptions, ownedOption, reading, refuseVendorOptions, secretOrEnv, textOrEnv, wholeOrNone,
+  checkBoolean, checkEnvObject, checkInteger, checkItems, checkNames, checkString, checkTexts, given, invalid, kindOf, reading, wholeOrNone,
 } from "./options.js";
-import { CALL_ONLY, COMMON_OPTIONS, NativeSandbox, control, signalOf, siteOf } from "./sandbox.js";
+import { missingKey, networkOptions, ownedOption, refuseVendorOptions, secretOrEnv, textOrEnv } from "./remote-options.js";
+import { COMMON_OPTIONS, NativeSandbox, control, siteOf } from "./sandbox.js";
+import { signalOf } from "./signals.js";
+import { CALL_ONLY } from "./spec.js";
 
 /** @import { SandboxCallOptions, VercelSandboxOptions } from "../types/index.js" */
 

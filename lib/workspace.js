@@ -3,7 +3,9 @@
 import { SandboxError, lazily, pathTraversal } from "./errors.js";
 import { LocalSandbox } from "./local.js";
 import { checkNames, checkSignal, checkString, checkWord, reading } from "./options.js";
-import { EXEC_OPTIONS, checksNetwork, execWithin, signalIn, toolCall, toolCallIn, watch } from "./sandbox.js";
+import { checksNetwork, execWithin, toolCall, toolCallIn } from "./sandbox.js";
+import { signalIn, watch } from "./signals.js";
+import { EXEC_OPTIONS } from "./spec.js";
 import { Seeded } from "./seeded.js";
 
 const { constants } = process.getBuiltinModule("node:buffer");

@@ -4,7 +4,7 @@
 // Invariant: standard output has what was asked for and nothing else; all that is said about it goes to standard error,
 // an error as one sentence with what to do.
 import { SandboxError } from "../errors.js";
-import { meantName } from "../options.js";
+import { meantName } from "../meant.js";
 import { COMMANDS, helpFor, helpForAll } from "./help.js";
 import { UsageError, parse } from "./parse.js";
 

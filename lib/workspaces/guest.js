@@ -3,7 +3,8 @@
 // Invariant: what a guest may not do is refused before anything is started or sent.
 import { SandboxError } from "../errors.js";
 import { asyncDispose, checkObject, checkSignal, detached, inspectKey, reading, shownAs } from "../options.js";
-import { forTools, watch } from "../sandbox.js";
+import { forTools } from "../sandbox.js";
+import { watch } from "../signals.js";
 import { SandboxToolkit } from "../toolkit.js";
 import { OWN_FILES } from "./place.js";
 

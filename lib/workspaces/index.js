@@ -4,7 +4,7 @@ import {
   inspectKey, invalid, reading, shownAs,
 } from "../options.js";
 import { createSandbox } from "../registry.js";
-import { unlessAborted } from "../sandbox.js";
+import { unlessAborted } from "../signals.js";
 import { checkSandbox } from "../toolkit.js";
 import { MOST_SECONDS } from "./clock.js";
 import { Guest } from "./guest.js";

@@ -4,7 +4,7 @@
 // Invariant: no name stands in the text of a command that is longer than its files' list; lists go as files, and names in
 // commands are quoted. What it puts there for itself is gone after the call.
 import { SandboxError, detailsOf } from "../errors.js";
-import { unlessAborted } from "../sandbox.js";
+import { unlessAborted } from "../signals.js";
 
 const { randomBytes } = process.getBuiltinModule("node:crypto");
 

@@ -1,7 +1,7 @@
 // What the guests of a workspace share: its sandbox, seeded, and the files that go to and fro around their commands.
 import { SandboxError, detailsOf, lazily } from "../errors.js";
 import { Seeded } from "../seeded.js";
-import { unlessAborted } from "../sandbox.js";
+import { unlessAborted } from "../signals.js";
 import { Clock } from "./clock.js";
 import { bringAll, bringChanges, ownOf } from "./down.js";
 import { realFolder } from "./folder.js";

@@ -5,6 +5,7 @@ import { after, beforeEach, describe, test } from "node:test";
 import { DaytonaSandbox, E2BSandbox, E2BSandboxToolkit, HttpSandbox } from "cloudsandbox";
 
 import { SandboxError } from "../../lib/errors.js";
+import { meantName } from "../../lib/meant.js";
 import * as options from "../../lib/options.js";
 
 /** Asserts that `check` throws an INVALID_ARG error whose message has all `parts`, and returns it. */
@@ -193,9 +194,9 @@ describe("options", () => {
 
   test("a name that is nearly another word for an option", () => {
     const allowed = ["defaultTimeoutSeconds", "startTimeoutSeconds"];
-    assert.equal(options.meantName("timeoutSecond", allowed), "`defaultTimeoutSeconds`?");
-    assert.equal(options.meantName("enviroment", ["env", "argv"]), "`env`?");
-    assert.equal(options.meantName("nothing", allowed), undefined);
+    assert.equal(meantName("timeoutSecond", allowed), "`defaultTimeoutSeconds`?");
+    assert.equal(meantName("enviroment", ["env", "argv"]), "`env`?");
+    assert.equal(meantName("nothing", allowed), undefined);
   });
 
   test("environment variables", () => {
