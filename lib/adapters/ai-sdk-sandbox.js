@@ -25,11 +25,13 @@ export function aiSdkSandbox(sandbox, options) {
       return { exitCode: result.exitCode, stdout: whole(result, "stdout"), stderr: whole(result, "stderr") };
     },
     async spawn({ command, workingDirectory: cwd, env, stdin, abortSignal: signal }) {
-      if (stdin) throw unsupported("spawn: standard input that stays open is not there; nothing was started. Write what the command reads to a file");
+      if (stdin && !sandbox.capabilities?.spawn) {
+        throw unsupported("spawn: standard input that stays open is not there in this sandbox; nothing was started. Write what the command reads to a file");
+      }
       signal?.throwIfAborted();
       await sandbox.start({ signal });
-      const { stdout, stderr, settled, kill } = running(sandbox, { command, cwd, env, signal });
-      return { stdout, stderr, kill, wait: async () => ({ exitCode: (await settled).exitCode }) };
+      const { settled, stdin: input, ...child } = await running(sandbox, { command, cwd, env, signal, stdin });
+      return { ...child, ...(input && { stdin: input }), wait: async () => ({ exitCode: (await settled).exitCode }) };
     },
     async readFile(file) {
       if (sandbox.capabilities?.streams) return sandbox.readStream(file.path, { signal: file.abortSignal });

@@ -59,16 +59,16 @@ export function unsupported(message) {
 }
 
 /**
- * A command that is running.
+ * A command that is running, and its standard input where that is to stay open.
  *
  * @param {any} sandbox
- * @param {{ command: string, cwd?: string | undefined, env?: Record<string, string> | undefined, signal?: AbortSignal | undefined }} spec
+ * @param {{ command: string, cwd?: string | undefined, env?: Record<string, string> | undefined, signal?: AbortSignal | undefined, stdin?: boolean | undefined }} spec
  */
-export function running(sandbox, { signal, ...spec }) {
+export async function running(sandbox, { signal, stdin, command, ...spec }) {
   const controller = new AbortController();
   const stdout = pipe();
   const stderr = pipe();
-  const ended = sandbox.exec({
+  const options = {
     ...spec,
     timeoutSeconds: Infinity,
     encoding: "buffer",
@@ -76,7 +76,9 @@ export function running(sandbox, { signal, ...spec }) {
     onStdout: stdout.push,
     onStderr: stderr.push,
     signal: signal ? AbortSignal.any([signal, controller.signal]) : controller.signal,
-  });
+  };
+  const child = stdin ? await sandbox.spawn(command, options) : undefined;
+  const ended = child ? child.wait() : sandbox.exec({ ...options, command });
   const settled = ended.then(
     (/** @type {any} */ result) => {
       const error = result.status === "cancelled" && signal?.aborted ? signal.reason : undefined;
@@ -93,6 +95,7 @@ export function running(sandbox, { signal, ...spec }) {
   );
   settled.catch(() => {}); // Until somebody waits.
   return {
+    stdin: child?.stdin,
     stdout: stdout.stream,
     stderr: stderr.stream,
     settled,

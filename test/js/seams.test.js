@@ -2,7 +2,7 @@
 import assert from "node:assert/strict";
 import { describe, test } from "node:test";
 
-import { LocalSandbox, SandboxError } from "cloudsandbox";
+import { LocalSandbox, SandboxError, VercelSandbox } from "cloudsandbox";
 import { aiSdkSandbox } from "cloudsandbox/ai-sdk";
 import { deepAgentsBackend } from "cloudsandbox/deepagents";
 
@@ -49,7 +49,7 @@ describe("aiSdkSandbox", () => {
     await assert.rejects(session.spawn({ command: "true", abortSignal: controller.signal }), reason);
   });
 
-  test("spawn: streams of bytes while it runs, wait, kill twice, and no standard input", async (t) => {
+  test("spawn: streams of bytes while it runs, wait, kill twice", async (t) => {
     const { env, started, gone } = mark();
     const session = aiSdkSandbox(open(t));
     const child = await session.spawn({ command: "printf 'a\\377'; echo b >&2; while [ ! -e go ]; do sleep 0.05; done; exit 4" });
@@ -66,8 +66,26 @@ describe("aiSdkSandbox", () => {
     await gone();
     assert.equal(await textOf(long.stdout), "begun\n");
     assert.notEqual((await long.wait()).exitCode, 0);
-    await assert.rejects(session.spawn({ command: "touch made", stdin: true }), { code: "ERR_SANDBOX_UNSUPPORTED", message: /nothing was started/ });
-    assert.equal(await session.stat({ path: "made" }), null);
+    assert.equal("stdin" in child, false);
+  });
+
+  test("spawn: standard input that stays open; refused before anything is there where it is not to be had", async (t) => {
+    const session = aiSdkSandbox(open(t));
+    const child = await session.spawn({ command: "while read -r line; do echo \"<$line>\"; done; exit 3", stdin: true });
+    const [writer, reader] = [child.stdin.getWriter(), child.stdout.getReader()];
+    await writer.write(new TextEncoder().encode("one\n"));
+    assert.equal(Buffer.from((await reader.read()).value).toString(), "<one>\n");
+    await writer.close();
+    assert.deepEqual(await child.wait(), { exitCode: 3 });
+    const controller = new AbortController();
+    const reason = new Error("enough");
+    const long = await session.spawn({ command: "cat", stdin: true, abortSignal: controller.signal });
+    controller.abort(reason);
+    await assert.rejects(long.wait(), (error) => error === reason);
+    const remote = new VercelSandbox({ token: "t", teamId: "t", projectId: "p", baseURL: "http://127.0.0.1:1" });
+    t.after(() => remote.close());
+    const refused = aiSdkSandbox(remote).spawn({ command: "touch made", stdin: true });
+    await assert.rejects(refused, { code: "ERR_SANDBOX_UNSUPPORTED", message: /nothing was started/ });
   });
 
   test("files: bytes, streams, text in an encoding and by lines; what is missing is null", async (t) => {
