@@ -70,6 +70,8 @@ function managerOf(sandbox, { SandboxProcessManager, ProcessHandle }) {
     /** @type {number | undefined} */
     exitCode = undefined;
     #controller = new AbortController();
+    /** Its process, where standard input stays open. @type {Promise<any> | undefined} */
+    #child;
     /** @type {Promise<any>} */
     #ended;
 
@@ -92,18 +94,23 @@ function managerOf(sandbox, { SandboxProcessManager, ProcessHandle }) {
       return true;
     }
 
-    async sendStdin() {
-      throw unsupported("sendStdin: standard input that stays open is not there; nothing was sent. Write what the command reads to a file");
+    /** @param {string} text */
+    async sendStdin(text) {
+      const child = await this.#child;
+      if (!child) throw unsupported("sendStdin: the standard input of this process is at its end; nothing was sent. Write what the command reads to a file");
+      await child.write(text);
     }
 
-    async closeStdin() {} // It ends at once for every command.
+    async closeStdin() {
+      const child = await this.#child; // Else it is at its end already.
+      await child?.end();
+    }
 
     /** @param {string} command @param {any} options */
-    async #run(command, { cwd, env = {}, timeout }) {
+    async #run(command, { cwd, env = {}, timeout, stdinMode }) {
       const since = performance.now();
       try {
-        const { exitCode, status } = await sandbox.exec({
-          command,
+        const spec = {
           cwd,
           env: Object.fromEntries(Object.entries(env).filter(([, value]) => value !== undefined)),
           timeoutSeconds: secondsOf(timeout),
@@ -111,7 +118,9 @@ function managerOf(sandbox, { SandboxProcessManager, ProcessHandle }) {
           onStdout: guarded((text) => this.emitStdout(text)),
           onStderr: guarded((text) => this.emitStderr(text)),
           signal: this.#controller.signal,
-        });
+        };
+        if (stdinMode !== "ignore" && sandbox.capabilities?.spawn) this.#child = sandbox.spawn(command, spec);
+        const { exitCode, status } = await (this.#child ? (await this.#child).wait() : sandbox.exec({ ...spec, command }));
         this.exitCode = exitCode;
         const { stdout, stderr, stdoutTruncated, stderrTruncated, stdoutDroppedBytes, stderrDroppedBytes } = this;
         return {

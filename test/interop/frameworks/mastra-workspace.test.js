@@ -10,7 +10,7 @@ import { Workspace } from "cloudsandbox/workspace";
 
 import { ANSWER, Script } from "../../support/agent-suite.js";
 import { mark } from "../../support/processes.js";
-import { rejection } from "../../support/wait.js";
+import { eventually, rejection } from "../../support/wait.js";
 import { scriptedModel } from "./ai-model.js";
 
 function open(t, options) {
@@ -56,7 +56,7 @@ test("an agent's own workspace tools work in the sandbox", async (t) => {
   assert.equal((await rejection(sandbox.shell("true"))).code, "ERR_SANDBOX_CLOSED");
 });
 
-test("processes: output while they run, variables, limits, signals, kill, and no standard input", async (t) => {
+test("processes: output while they run, variables, limits, signals, kill, standard input", async (t) => {
   const { env, started, gone } = mark();
   const box = mastraSandbox(open(t, { env }), mastra, { env: { A: "1", B: "2" } });
   await box.start();
@@ -72,12 +72,21 @@ test("processes: output while they run, variables, limits, signals, kill, and no
   const handle = await box.processes.spawn("echo begun; sleep 600 & sleep 600");
   await started(2);
   assert.deepEqual(await box.processes.list().then((all) => all.filter(({ running }) => running).map(({ pid }) => pid)), [handle.pid]);
-  assert.equal((await rejection(handle.sendStdin("x"))).code, "ERR_SANDBOX_UNSUPPORTED");
   assert.equal(await box.processes.kill(handle.pid), true);
   await gone();
   const ended = await handle.wait();
   assert.deepEqual([ended.killed, ended.success, ended.stdout], [true, false, "begun\n"]);
   assert.equal(await handle.kill(), false);
+
+  const reading = await box.processes.spawn('while read -r line; do echo "<$line>"; done; exit 3');
+  await reading.sendStdin("one\n");
+  await eventually("it answers", () => reading.stdout === "<one>\n");
+  await reading.closeStdin();
+  assert.equal((await reading.wait()).exitCode, 3);
+  const deaf = await box.processes.spawn("cat; echo end", { stdinMode: "ignore" });
+  assert.equal((await rejection(deaf.sendStdin("x"))).code, "ERR_SANDBOX_UNSUPPORTED");
+  await deaf.closeStdin();
+  assert.equal((await deaf.wait()).stdout, "end\n");
 
   const controller = new AbortController();
   const aborted = box.executeCommand("sleep 600", [], { abortSignal: controller.signal });
