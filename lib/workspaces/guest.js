@@ -71,8 +71,10 @@ export class Guest {
     return this.#port.sandboxId ?? null;
   }
 
+  /** A guest has no spawn(). */
   get capabilities() {
-    return this.#port.capabilities;
+    const all = this.#port.capabilities;
+    return all && Object.freeze({ ...all, spawn: false });
   }
 
   get networkIsolation() {

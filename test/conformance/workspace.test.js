@@ -120,7 +120,8 @@ for (const provider of providers) {
       const workspace = open(t, { backend: provider.world(t).make() });
       const [coder, reviewer] = [workspace.attach(), workspace.attach({ mode: "read-only" })];
       await coder.start();
-      const { paths, streams } = coder.capabilities;
+      const { paths, streams, spawn } = coder.capabilities;
+      assert.equal(spawn, false);
       await coder.writeFile("d/f", "text");
       const textOf = async (stream) => Buffer.from(await new Response(stream).arrayBuffer()).toString();
       if (paths) {
