@@ -389,7 +389,7 @@ export class NativeSandbox {
    * anything is created, where `capabilities.spawn` is false.
    *
    * @param {string | readonly string[]} command a command line for the shell, or a program with its arguments
-   * @param {SandboxSpawnOptions} [options] timeoutSeconds: no limit when left out
+   * @param {SandboxSpawnOptions | import("../types/index.js").SandboxSpawnBytesOptions} [options] timeoutSeconds: no limit when left out
    * @returns {Promise<SandboxProcess<any>>}
    */
   async spawn(command, options) {
@@ -406,7 +406,7 @@ export class NativeSandbox {
     let running = Promise.resolve(0);
     const ended = new Promise((resolve, reject) => {
       running = new Promise((begun) => {
-        this.#heard(listener, spec, signal, site, begun).then((raw) => resolve(execResult(raw, asText)), reject);
+        this.#heard(listener, spec, signal, site, begun).then((raw) => execResult(raw, asText)).then(resolve, reject);
       });
     });
     let isRefused = false;

@@ -307,7 +307,7 @@ int sbx_sandbox_exec(sbx_sandbox *sb, const sbx_exec_spec *spec, sbx_output_cb o
  * callback has returned; they may be called before it runs. Each callback comes once, for a command
  * that has ended meanwhile with SBX_ECLOSED and perhaps after the command's own. Errors at once:
  * SBX_EINVAL (the call is no such command), SBX_ECLOSED (it has ended, or its input has),
- * SBX_ENOMEM. */
+ * SBX_ETOOBIG (too much waits already), SBX_ENOMEM. */
 
 #define SBX_INPUT_MAX ((size_t)16 << 20) /* bytes that wait for a command to take them */
 
@@ -319,7 +319,7 @@ int sbx_call_write(sbx_call *call, sbx_slice bytes, sbx_done_cb cb, void *arg, s
 /* Ends the standard input, behind what was written before. */
 int sbx_call_end_input(sbx_call *call, sbx_done_cb cb, void *arg, sbx_err *err);
 /* Sends a signal to the command and what it has started in its process group. `name` is one of
- * SIGHUP, SIGINT, SIGQUIT, SIGKILL, SIGUSR1, SIGUSR2, SIGTERM, SIGCONT, SIGSTOP and SIGTSTP, else
+ * SIGHUP, SIGINT, SIGQUIT, SIGKILL, SIGUSR1, SIGUSR2, SIGTERM, SIGCONT and SIGSTOP, else
  * SBX_EINVAL; SIGKILL ends the whole process tree. */
 int sbx_call_signal(sbx_call *call, const char *name, sbx_done_cb cb, void *arg, sbx_err *err);
 

@@ -198,11 +198,10 @@ export type SandboxSignal =
   | "SIGUSR2"
   | "SIGTERM"
   | "SIGCONT"
-  | "SIGSTOP"
-  | "SIGTSTP";
+  | "SIGSTOP";
 
 /** What spawn() gives: a command that runs. */
-export interface SandboxProcess<T = string> {
+export interface SandboxProcess<T extends string | Uint8Array = string> {
   /** Standard input as a web stream: to close or abort it ends the input. */
   readonly stdin: WritableStream<Uint8Array | string>;
   /**

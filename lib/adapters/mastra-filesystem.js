@@ -18,7 +18,8 @@ const TYPES = {
 
 /** The workspace is all that there is: `/x`, `x` and `./x` are one file. @param {string} path */
 function inside(path) {
-  return path.replace(/^\/+/, "") || ".";
+  const own = path.replace(/^\/+/, "") || ".";
+  return own.startsWith("~") ? `./${own}` : own; // Else it would be the home.
 }
 
 /**
@@ -147,7 +148,7 @@ export function mastraFilesystem(sandbox, workspace, options) {
       await mustBeFree(to, overwrite);
       await sandbox.mkdir(dirname(inside(to)));
       // Both are paths of the sandbox's own, as those two have found. A program stays one.
-      const { exitCode, stderr } = await sandbox.exec({ argv: ["cp", "-R", `./${inside(from)}`, `./${inside(to)}`] });
+      const { exitCode, stderr } = await sandbox.exec({ argv: ["cp", "-RH", `./${inside(from)}`, `./${inside(to)}`] });
       if (exitCode !== 0) throw new failures.FilesystemError(`copyFile: ${stderr.trim() || `cp ended with ${exitCode}`}`, "EIO", to);
     }
 

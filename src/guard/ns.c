@@ -7,6 +7,8 @@
 
 #ifdef __linux__
 
+#include "guard/system.h"
+
 #include <errno.h>
 #include <fcntl.h>
 #include <grp.h>
@@ -92,27 +94,17 @@ void sbx__ns_return(void) {
   }
 }
 
-static int write_file(const char *name, const char *text) {
-  int fd = open(name, O_WRONLY | O_CLOEXEC);
-  if (fd < 0)
-    return errno;
-  ssize_t len = (ssize_t)strlen(text);
-  int error = write(fd, text, (size_t)len) == len ? 0 : errno;
-  close(fd);
-  return error;
-}
-
 bool sbx__ns_map(const sbx__ns_owner *owner, sbx_guard_hello *hello) {
   char uids[64], gids[64];
   snprintf(uids, sizeof uids, "%d %u 1\n", INNER_ID, (unsigned)owner->uid);
   snprintf(gids, sizeof gids, "%d %u 1\n", INNER_ID, (unsigned)owner->gid);
-  int error = write_file("/proc/self/setgroups", "deny");
+  int error = sbx__guard_write_file("/proc/self/setgroups", "deny");
   if (error == ENOENT)
     error = 0; /* before 3.19 */
   if (error == 0)
-    error = write_file("/proc/self/uid_map", uids);
+    error = sbx__guard_write_file("/proc/self/uid_map", uids);
   if (error == 0)
-    error = write_file("/proc/self/gid_map", gids);
+    error = sbx__guard_write_file("/proc/self/gid_map", gids);
   if (error == 0 && (setresgid(INNER_ID, INNER_ID, INNER_ID) != 0 ||
                      setresuid(INNER_ID, INNER_ID, INNER_ID) != 0))
     error = errno;

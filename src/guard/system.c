@@ -2,7 +2,9 @@
 #include "guard/system.h"
 
 #include <errno.h>
+#include <fcntl.h>
 #include <signal.h>
+#include <string.h>
 #include <sys/select.h>
 #include <time.h>
 #include <unistd.h>
@@ -60,6 +62,16 @@ unsigned sbx__guard_wait(const int *fds, int count, int timeout_ms) {
       readable |= 1U << i;
   }
   return readable;
+}
+
+int sbx__guard_write_file(const char *path, const char *text) {
+  int fd = open(path, O_WRONLY | O_CLOEXEC);
+  if (fd < 0)
+    return errno;
+  ssize_t len = (ssize_t)strlen(text), n = write(fd, text, (size_t)len);
+  int error = n == len ? 0 : n < 0 ? errno : EIO;
+  close(fd);
+  return error;
 }
 
 void sbx__guard_send(int fd, sbx_guard_kind kind, int value, int detail, bool left) {

@@ -22,6 +22,9 @@ bool sbx__guard_is_out_of_memory(void);
  * fds[i] is readable. */
 unsigned sbx__guard_wait(const int *fds, int count, int timeout_ms);
 
+/* Writes to a file of /proc that is there. Errno value or 0. */
+int sbx__guard_write_file(const char *path, const char *text);
+
 void sbx__guard_send(int fd, sbx_guard_kind kind, int value, int detail, bool left);
 void sbx__guard_send_frame(int fd, const sbx_guard_frame *frame);
 

@@ -10,6 +10,7 @@
 
 #ifdef __linux__
 
+#include "guard/system.h"
 #include "guard/window.h"
 
 #include <errno.h>
@@ -32,7 +33,7 @@ enum {
   PATH_ROOM = 4096
 };
 
-#define WATCHERS "32"
+#define WATCHERS "16" /* of the 128 that a user has for all */
 #define WATCHES "65536"
 
 /* MOUNT_ATTR_... */
@@ -234,15 +235,6 @@ static int cover_proc(void) {
   return error;
 }
 
-/* Errno value or 0. */
-static int set_value(const char *path, const char *value) {
-  int fd = open(path, O_WRONLY | O_CLOEXEC);
-  int error = fd < 0 || write(fd, value, strlen(value)) < 0 ? errno : 0;
-  if (fd >= 0)
-    close(fd);
-  return error;
-}
-
 /* Without a /proc of its own the directory stays empty. The numbers of commands begin behind those
  * of the guards. */
 static int add_proc(sbx_guard_hello *hello) {
@@ -254,12 +246,12 @@ static int add_proc(sbx_guard_hello *hello) {
   if (!sbx__layer_note(hello, SBX_LAYER_PROCFS, SBX_STEP_PROC, mounted ? 0 : errno))
     return 0;
   snprintf(last, sizeof last, "%d", SBX__LAST_GUARD);
-  error = set_value("proc/sys/kernel/ns_last_pid", last);
+  error = sbx__guard_write_file("proc/sys/kernel/ns_last_pid", last);
   if (error != 0)
     sbx__layer_set(hello, SBX_LAYER_PIDNS, SBX_LAYER_PARTIAL, SBX_STEP_WINDOW, error, 0);
   /* Of the user's, who is on the machine, too. */
-  (void)set_value("proc/sys/user/max_inotify_instances", WATCHERS);
-  (void)set_value("proc/sys/user/max_inotify_watches", WATCHES);
+  (void)sbx__guard_write_file("proc/sys/user/max_inotify_instances", WATCHERS);
+  (void)sbx__guard_write_file("proc/sys/user/max_inotify_watches", WATCHES);
   error = cover_proc();
   if (error != 0)
     sbx__layer_note(hello, SBX_LAYER_PROCFS, SBX_STEP_MOUNT, error);

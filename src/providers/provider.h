@@ -90,7 +90,8 @@ typedef enum sbx_path_verb {
    * twice. SBX_ECONFLICT when `to` is not as long as it says, or one of them is not there. */
   SBX_PATH_JOIN,
   /* `to` becomes what is in the file `path`, as `put` would write it, and `path` goes away. When
-   * there is no room `to` is as it was. SBX_ECONFLICT when `path` is not there. */
+   * there is no room `to` is as it was, or what was to come is whole beside it and the error names
+   * that. SBX_ECONFLICT when `path` is not there. */
   SBX_PATH_TAKE
 } sbx_path_verb;
 

@@ -22,7 +22,7 @@ struct sbx__given {
 };
 
 static const char *const signals[] = {"SIGHUP",  "SIGINT",  "SIGQUIT", "SIGKILL", "SIGUSR1",
-                                      "SIGUSR2", "SIGTERM", "SIGCONT", "SIGSTOP", "SIGTSTP"};
+                                      "SIGUSR2", "SIGTERM", "SIGCONT", "SIGSTOP"};
 
 const char *sbx__signal_name(const char *name) {
   for (size_t i = 0; i < sizeof signals / sizeof *signals; i++) {

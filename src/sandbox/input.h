@@ -5,7 +5,7 @@
 #include "sandbox/sandbox.h"
 
 #define SBX__SIGNAL_NAMES                                                                          \
-  "SIGHUP, SIGINT, SIGQUIT, SIGKILL, SIGUSR1, SIGUSR2, SIGTERM, SIGCONT, SIGSTOP and SIGTSTP"
+  "SIGHUP, SIGINT, SIGQUIT, SIGKILL, SIGUSR1, SIGUSR2, SIGTERM, SIGCONT and SIGSTOP"
 
 /* The same name with static lifetime, or NULL for one that is not among these. */
 const char *sbx__signal_name(const char *name);

@@ -32,6 +32,7 @@ static int no_kill(pid_t pid, int number) {
 #define kill no_kill
 #include "guard/ns.c"
 #include "guard/report.c"
+#include "guard/system.c"
 #undef kill
 
 enum { PATIENCE_MS = 20000, HIGH_FD = 20, STDERR_END = 5, NOBODY = 65534 };

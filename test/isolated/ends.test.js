@@ -131,7 +131,7 @@ describe("isolated: ends", { skip: unavailable }, () => {
 
   test("78 a chroot is named", (t) => {
     if (nestless) return t.skip(nestless);
-    const line = `exec unshare -Urm sh -c 'mount --rbind / /mnt && exec chroot /mnt sh -c "cd \\"\\$0\\" && exec \\"\\$@\\"" "$0" "$@"' "$PWD" "$@"`;
+    const line = `exec unshare -Urm sh -c 'mount --rbind / /mnt && exec /usr/sbin/chroot /mnt sh -c "cd \\"\\$0\\" && exec \\"\\$@\\"" "$0" "$@"' "$PWD" "$@"`;
     assert.match(startUnder(t, line), /^ERR_SANDBOX_ISOLATION_UNAVAILABLE .*Layer userns: EPERM: .*a chroot/);
   });
 

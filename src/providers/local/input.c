@@ -70,7 +70,6 @@ static int number_of(const char *name) {
   NUMBER(SIGTERM)
   NUMBER(SIGCONT)
   NUMBER(SIGSTOP)
-  NUMBER(SIGTSTP)
 #undef NUMBER
   return 0;
 }

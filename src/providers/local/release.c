@@ -102,7 +102,7 @@ static bool may_live_on(release *r) {
 /* A helper that was killed leaves the end of its first process, and by it of all others, to the
  * kernel, which takes its time. */
 static bool is_ending(release *r) {
-  return r->helper.isolated && may_live_on(r);
+  return r->helper.isolated && may_live_on(r) && r->helper.first >= 0;
 }
 
 /* A helper that is stuck is killed; the loop never waits for it. */
@@ -167,7 +167,10 @@ sbx_op *sbx__release_start(sbx_loop *loop, sbx__helper *helper, sbx__workspace *
   return &r->op;
 }
 
+/* Its number stays: commands of it are told from the next one's by that. */
 void sbx__release_helper(sbx_loop *loop, sbx__helper *helper) {
+  unsigned serial = helper->serial;
   if (helper->fd >= 0 && sbx__release_start(loop, helper, NULL, false, NULL, NULL) == NULL)
     sbx__helper_end_now(helper);
+  helper->serial = serial;
 }

@@ -132,7 +132,9 @@ int sbx__session_start(sbx_session *session, sbx_err *err) {
   unsigned serial = helper->serial;
   stop_hearing(session);
   close_egress(session);
-  if (helper->unseen > 0 && !sbx__helper_saw_the_end(helper))
+  /* The release ends what a first process has, and waits for that. */
+  bool is_sure = helper->isolated && helper->first >= 0;
+  if (helper->unseen > 0 && !sbx__helper_saw_the_end(helper) && !is_sure)
     session->unseen_before += helper->unseen;
   sbx__release_helper(loop, helper);
   int rc = sbx__helper_start(helper, session, err);

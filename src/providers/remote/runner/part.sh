@@ -56,6 +56,11 @@ abandon() {
 # overwrite: what is in _cs_s becomes what is in _cs_v. What is longer than the old file goes behind it first, so that there is room
 # for all before anything of it is lost.
 overwrite() {
+  # Only for who may read it, too, it can be opened to be written over.
+  if [ ! -r "$_cs_v" ]; then
+    cat "$_cs_s" >"$_cs_v" || answer 4
+    return
+  fi
   size "$_cs_s"
   _cs_w=$_cs_n
   size "$_cs_v"
