@@ -223,7 +223,7 @@ function checkIsolation(options) {
     throw invalid('`trusted: true` says that no isolation is needed, and isolation: "required" that it is: leave one of them out');
   }
   const extra = isolation === "none" && ISOLATED_OPTIONS.find((name) => options[name] !== undefined);
-  if (extra) throw invalid(`\`${extra}\` is an option of the isolated sandbox: leave out \`${options.isolation ? "isolation" : "trusted"}\`, or \`${extra}\``);
+  if (extra) throw invalid(`\`${extra}\` is an option of the isolated sandbox: leave out \`${options.isolation ? "isolation" : "trusted"}\`, or \`${extra}\` (by name: "isolated-local")`);
   if (isolation === "best-effort" && options.require !== undefined) {
     throw invalid('`require` names what must be there, and isolation: "best-effort" says that nothing must: pass isolation: "required" with it');
   }

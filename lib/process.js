@@ -63,12 +63,14 @@ export class Process {
   /**
    * Ends the standard input, behind what was written before; of a command that has ended, and a second time, it does nothing.
    *
+   * @param {string | Uint8Array} [data] written before
    * @returns {Promise<void>}
    */
-  async end() {
+  async end(data) {
     if (!isProcess(this)) throw detached("end", "process");
+    const written = data === undefined ? undefined : this.write(data);
     this.#ending ??= this.#next(() => this.#running.end()).catch(unlessEnded);
-    return this.#ending;
+    await Promise.all([written, this.#ending]);
   }
 
   /**

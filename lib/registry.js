@@ -17,8 +17,8 @@ import { VercelSandbox } from "./vercel.js";
 /** @type {Map<string, Factory>} */
 const factories = new Map([
   ["local", (options) => new LocalSandbox(options)],
-  ["unix-local", (options) => new LocalSandbox({ isolation: "none", ...options })],
-  ["isolated-local", (options) => new LocalSandbox({ isolation: "required", ...options })],
+  ["unix-local", local("unix-local", "none")],
+  ["isolated-local", local("isolated-local", "required")],
   ["e2b", (options) => new E2BSandbox(options)],
   ["daytona", (options) => new DaytonaSandbox(options)],
   ["docker", (options) => new DockerSandbox(options)],
@@ -28,6 +28,23 @@ const factories = new Map([
   ["modal", (options) => new ModalSandbox(options)],
 ]);
 const NAME = /^[a-z0-9][a-z0-9_-]{0,44}$/;
+
+/**
+ * The name is a promise, which no option takes back.
+ *
+ * @param {string} name
+ * @param {"none" | "required"} isolation
+ * @returns {Factory}
+ */
+function local(name, isolation) {
+  return (options) => {
+    const other = options?.isolation;
+    if (other !== undefined && other !== isolation) {
+      throw invalid(`createSandbox: "${name}" says \`isolation: "${isolation}"\` already: leave \`isolation\` out, or take the provider "local"`);
+    }
+    return new LocalSandbox({ ...options, isolation });
+  };
+}
 
 /**
  * Makes a name known to createSandbox().

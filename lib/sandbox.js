@@ -743,13 +743,15 @@ export class NativeSandbox {
       env: env === undefined ? undefined : checkEnv(env),
     };
     const listener = tool?.onOutput && listen({ onStdout: tool.onOutput }, true);
-    const { outcome, exitCode, output = NOTHING, outputLost } = await this.#heard(listener, spec, signal, site);
+    const { outcome, exitCode, output = NOTHING, outputLost, oomKilled, outputExceeded } = await this.#heard(listener, spec, signal, site);
     if (outcome === "cancelled") throw signal?.reason;
     /** @type {SandboxRunResult & { exitCode: number }} */
     const result = { output: textOf(output), exitCode };
     if (tool) tool.parts = partsOf(output, result.output);
     if (outcome === "timedOut") result.timedOut = true;
     if (output.dropped > 0 || outputLost) result.outputTruncated = true;
+    if (oomKilled) result.oomKilled = true;
+    if (outputExceeded) result.outputExceeded = true;
     return result;
   }
 

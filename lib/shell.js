@@ -51,7 +51,7 @@ __cs_s='
   builtin printf "__cs_o=%q\\n__cs_d=%q\\n__cs_p=%q\\n" "$__cs_o" "$PWD" "\${OLDPWD-}"
   builtin printf "__cs_whole=1\\n"
 } >|"$__cs_f.new" 2>/dev/null
-{ PATH=/usr/local/bin:/usr/bin:/bin builtin command mv -f "$__cs_f.new" "$__cs_f"; } 2>/dev/null ||
+(PATH=/usr/local/bin:/usr/bin:/bin && builtin exec -c mv -f "$__cs_f.new" "$__cs_f") 2>/dev/null ||
   builtin echo "cloudsandbox: the state of this shell could not be kept; is the disk full?" >&2
 [ -e "\${__cs_f%.state}.shell" ] || PATH=/usr/local/bin:/usr/bin:/bin builtin command rm -f "$__cs_f"
 '
@@ -73,7 +73,7 @@ if [ ! "$__cs_new" ]; then
   __cs_o=" -o \${__cs_o//:/ -o }"
   builtin set +B
 fi
-__cs_x='{ __cs_e=$? __cs_o=$SHELLOPTS; builtin set +x; builtin trap - EXIT; } 2>/dev/null; builtin eval "$__cs_s"; builtin exit $__cs_e'
+__cs_x='{ __cs_e=$? __cs_o=$SHELLOPTS; builtin set +x; [[ $(builtin trap -p EXIT) != *__cs_e=* ]] || builtin trap - EXIT; } 2>/dev/null; builtin eval "$__cs_s"; builtin exit $__cs_e'
 builtin trap "$__cs_x" EXIT
 for __cs_n in HUP INT TERM; do
   builtin trap "builtin trap - EXIT $__cs_n; builtin kill -$__cs_n $$" $__cs_n

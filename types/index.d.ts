@@ -127,8 +127,12 @@ export interface SandboxRunResult {
   timedOut?: boolean;
   /** SandboxAgent on "unix-local" only: stopped by a signal or by close(). */
   cancelled?: boolean;
-  /** `output` is the first `maxOutputBytes` bytes, or some was lost on its way; the command itself was not stopped. */
+  /** `output` is the first `maxOutputBytes` bytes, or some was lost on its way; the command itself was not stopped for it. */
   outputTruncated?: boolean;
+  /** The command was ended since it had no memory left. */
+  oomKilled?: true;
+  /** The command was ended since it wrote more than `maxOutputMb`: an isolated local sandbox. */
+  outputExceeded?: true;
 }
 
 export interface SandboxCallOptions {
@@ -209,8 +213,8 @@ export interface SandboxProcess<T extends string | Uint8Array = string> {
    * reads. Rejects with ERR_SANDBOX_CLOSED when the command has ended or has closed its input, and after `end()`.
    */
   write(data: string | Uint8Array): Promise<void>;
-  /** Ends the standard input, behind what was written before. */
-  end(): Promise<void>;
+  /** Ends the standard input, behind what was written before, and behind `data`, which is written as by write(). */
+  end(data?: string | Uint8Array): Promise<void>;
   /**
    * Sends a signal, SIGTERM when left out, to the command and what it has started in its process group; SIGKILL ends the whole
    * process tree. Resolves to false when the command had ended before.

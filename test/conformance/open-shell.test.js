@@ -35,12 +35,21 @@ for (const provider of providers) {
       const broken = await run("set +eu; if then");
       assert.equal(broken[1], 2);
       assert.match(broken[2], /syntax error/);
-      assert.deepEqual(await run("echo on; trap 'echo bye' EXIT; z=5"), ["on\n", 0]);
+      assert.deepEqual(await run("echo on; trap 'echo bye' EXIT; z=5"), ["on\nbye\n", 0]);
       assert.deepEqual(await run("echo $z; cat", { stdin: "in" }), ["5\nin", 0]);
       await shell.close();
       await shell.close();
       assert.equal((await rejection(shell.run(":"))).code, "ERR_SANDBOX_CLOSED");
       if (sandbox.capabilities.local) assert.doesNotMatch((await sandbox.shell("ls -A ~")).output, /cloudsandbox/);
+    });
+
+    test("a trap of a command's own runs at its end, and a variable that no program can be given lasts", async (t) => {
+      const shell = await provider.world(t).make().openShell();
+      const run = runner(shell);
+      assert.deepEqual(await run("trap 'echo tidied' EXIT; x=1; echo body"), ["body\ntidied\n", 0]);
+      assert.deepEqual(await run("echo $x"), ["1\n", 0], "the trap was that command's");
+      assert.deepEqual(await run("printf -v D %0200000d 0; export D; y=2"), ["", 0]);
+      assert.deepEqual(await run("echo ${#D} $y"), ["200000 2\n", 0]);
     });
 
     test("a command that is ended changes nothing of it; two at a time run one after the other", async (t) => {

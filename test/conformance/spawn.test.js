@@ -52,7 +52,7 @@ for (const provider of providers) {
       answered = event();
       await process.write(new TextEncoder().encode("zwö\n"));
       await answered.happened;
-      await Promise.all([process.write("three\n"), process.end()]);
+      await Promise.all([process.write("thr"), process.end("ee\n")]);
       const result = await process.wait();
       assert.deepEqual([result.status, result.exitCode, result.stderr], ["exited", 3, "over\n"]);
       assert.equal(result.stdout, "got one me\ngot zwö me\ngot three me\nx\n");

@@ -137,6 +137,8 @@ print("full", flush=True); time.sleep(60)`;
     const ended = await mine.exec({ code: bomb, language: "python", timeoutSeconds: 50 });
     assert.deepEqual([ended.status, ended.signal, ended.oomKilled], ["signalled", "SIGKILL", true]);
     assert.equal((await bystander).stdout, "lives\n");
+    const short = await mine.run(bomb, { timeoutSeconds: 50 });
+    assert.deepEqual([short.exitCode, short.oomKilled], [137, true]);
     assert.equal((await mine.shell("cat /proc/[0-9]*/comm 2>/dev/null | grep -c python")).output, "0\n");
     // What children share with their parent counts once.
     const shared = `

@@ -38,6 +38,11 @@ describe("registry", () => {
     const ids = ["local", "unix-local", "isolated-local"].map((name) => createSandbox(name).providerId);
     assert.deepEqual(ids, ["isolated-local", "unix-local", "isolated-local"]);
     assert.equal(createSandbox("local", { isolation: "none" }).providerId, "unix-local");
+    assert.equal(createSandbox("isolated-local", { isolation: "required" }).providerId, "isolated-local");
+    for (const [name, isolation] of [["isolated-local", "none"], ["isolated-local", "best-effort"], ["unix-local", "required"]]) {
+      assert.throws(() => createSandbox(name, { isolation }), { code: "ERR_SANDBOX_INVALID_ARG", message: /says `isolation: .*take the provider "local"/ });
+    }
+    assert.throws(() => createSandbox("isolated-local", { trusted: true }), { code: "ERR_SANDBOX_INVALID_ARG" });
   });
 
   test("a class's own checks hold", () => {
