@@ -157,5 +157,5 @@ const limits = () => {
 
 describe("timeouts", { concurrency: 2 }, () => {
   describe("long commands", { concurrency: true }, long);
-  describe("limits", { concurrency: 3 }, limits);
+  describe("limits", { concurrency: 2 }, limits);
 });
