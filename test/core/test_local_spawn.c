@@ -114,12 +114,9 @@ static void test_a_freed_sandbox_and_an_ending_loop_tell_what_waits(void **state
     local_await_output(f, &r, "ready\n");
     assert_int_equal(sbx_call_write(r.call, sbx_slice_of(much, MUCH), on_told, &write, &err),
                      SBX_OK);
-    if (ending) {
-      local_free_sandbox(f);
+    local_free_sandbox(f);
+    if (ending)
       local_close_loop(f);
-    } else {
-      local_free_sandbox(f);
-    }
     await(f, &write);
     assert_int_equal(write.code, SBX_ECLOSED);
     if (r.times == 0)
