@@ -51,6 +51,9 @@ typedef struct first {
 /* After a guard was told to end its command: for the kernel to take the memory back. */
 enum { SPARE_MS = 1000 };
 
+/* For what was killed to be gone. */
+enum { ENDING_MS = 2000 };
+
 void sbx__init_say(const sbx_guard_hello *hello, const int *fds, unsigned count) {
   union {
     struct cmsghdr align;
@@ -183,17 +186,17 @@ static int slot_of(const first *f, pid_t pid) {
   return -1;
 }
 
-/* Their ends are still to come, maybe when the next command runs: that one is not to be killed for
- * them. */
+/* Those whose end does not come in time are not to end the next command. */
 static void kill_all(first *f) {
   sbx__ns_kill_all();
   for (int i = SBX__FIRST_GUARD; i <= SBX__LAST_GUARD; i++)
     f->doomed[i] = f->guards[i] != 0;
 }
 
-/* Collects what has ended. One of our guards that did not end well leaves a tree that nobody can
- * tell from others'. */
-static void collect(first *f) {
+/* Collects what has ended. Returns whether all were killed: one of our guards that did not end well
+ * leaves a tree that nobody can tell from others'. */
+static bool collect_ended(first *f) {
+  bool killed_all = false;
   int status;
   pid_t pid;
   while ((pid = waitpid(-1, &status, WNOHANG | WUNTRACED)) > 0) {
@@ -206,10 +209,27 @@ static void collect(first *f) {
       continue;
     f->guards[slot] = 0;
     bool well = WIFEXITED(status) && WEXITSTATUS(status) == 0;
-    if (!well && !f->doomed[slot])
+    if (!well && !f->doomed[slot]) {
       kill_all(f);
+      killed_all = true;
+    }
   }
   f->idle = pid < 0; /* there are no children */
+  return killed_all;
+}
+
+/* The next command meets nothing of those that were killed, its port or its files least of all:
+ * their ends are waited for, as long as the kernel may need when it is busy. */
+static void collect(first *f) {
+  int64_t until = 0;
+  for (;;) {
+    int64_t now = sbx__guard_now_ms();
+    if (collect_ended(f))
+      until = now + ENDING_MS;
+    if (f->idle || now >= until)
+      return;
+    sbx__guard_wait(NULL, 0, (int)(until - now));
+  }
 }
 
 static bool is_harmless(int fd) {

@@ -67,9 +67,11 @@ describe("isolated: ends", { skip: unavailable }, () => {
     await mine.start();
     const monitor = childrenOf(process.pid).find((pid) => !before.has(pid));
     const up = [];
+    // What it takes the kernel longest to end is memory.
+    const command = `exec python3 -c 'import time; all = b"x" * (400 << 20); print("up", flush=True); time.sleep(600)'`;
     const running = [1, 2].map(() =>
       rejection(new Promise((resolve, reject) => {
-        up.push(new Promise((told) => mine.exec({ command: "echo up; sleep 600", timeoutSeconds: 600, onStdout: told }).then(resolve, reject)));
+        up.push(new Promise((told) => mine.exec({ command, timeoutSeconds: 600, onStdout: told }).then(resolve, reject)));
       })),
     );
     await Promise.all(up);
@@ -80,7 +82,7 @@ describe("isolated: ends", { skip: unavailable }, () => {
       assert.match(error.message, /the process that watched the command in its sandbox was killed, .* all commands of the sandbox were ended/);
       assert.equal(error.mayHaveRun, true);
     }
-    assert.equal((await mine.shell("cat /proc/[0-9]*/comm 2>/dev/null | grep -c sleep")).output, "0\n");
+    assert.equal((await mine.shell("cat /proc/[0-9]*/comm 2>/dev/null | grep -c python")).output, "0\n");
   });
 
   test("60 without its helper program, with one that everybody may change, or one of another kind, nothing runs", (t) => {
