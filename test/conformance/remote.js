@@ -8,8 +8,11 @@
 //   keyHeader        which header has the key
 //   credentials      what an object needs that is to be made by hand
 //   start(settings)  an emulator; `urls` are its listeners, `connection` the options that lead to it
-//   refusal(status, message)  as the provider words its own
+//   refusal(status, message)  as the provider words its own; nothing: it has none that says this
+//   answer(body)     of a create that succeeded, whatever it says; else JSON with the status `created`
 //   hasLifetime(body)         whether this create leaves a sandbox that ends by itself
+//   read(request)    the body of a create; else it is JSON
+//   isOver(sandbox)  of its emulator; else its state says so
 //   findsLost        a sandbox whose create was not answered is found, and deleted
 import assert from "node:assert/strict";
 import { after } from "node:test";
@@ -18,16 +21,31 @@ import * as cloudsandbox from "cloudsandbox";
 
 import { agentCoreReplies } from "../emulators/agentcore/errors.js";
 import { startAgentCore } from "../emulators/agentcore/index.js";
+import { makeCertificate } from "../emulators/certificate.js";
 import { startDaytona } from "../emulators/daytona/index.js";
 import { daytonaReplies } from "../emulators/daytona/replies.js";
 import { startE2B } from "../emulators/e2b/index.js";
 import { replies } from "../emulators/engine.js";
 import { startHttp } from "../emulators/http/index.js";
+import { frame, refusal } from "../emulators/modal/grpc.js";
+import { startModal } from "../emulators/modal/index.js";
+import { control } from "../emulators/modal/messages.js";
+import { decode } from "../emulators/modal/proto.js";
 import { vercelReplies } from "../emulators/vercel/errors.js";
 import { startVercel } from "../emulators/vercel/index.js";
 import { removeCommandFolders } from "../support/daytona.js";
 
-const all = [
+/** A create's answer over plain HTTP. */
+const json = (status) => (body) => ({ status, headers: { "content-type": "application/json" }, body });
+const readJson = ({ body }) => JSON.parse(body);
+const isDestroyed = ({ state }) => ["destroying", "destroyed"].includes(state);
+
+/** What Modal says in place of a status of HTTP. Its 429 names a wait, after which it is asked again (test/modal). */
+const MODAL_CODES = {
+  400: "INVALID_ARGUMENT", 401: "UNAUTHENTICATED", 403: "PERMISSION_DENIED", 404: "NOT_FOUND", 409: "ABORTED", 500: "INTERNAL",
+};
+
+const rows = [
   {
     name: "e2b",
     Class: "E2BSandbox",
@@ -138,7 +156,35 @@ const all = [
     findsLost: true,
     checkEnd: () => {},
   },
+  {
+    name: "modal",
+    Class: "ModalSandbox",
+    routes: {
+      create: "SandboxCreateV2",
+      remove: "SandboxTerminateV2",
+      command: "TaskExecStart",
+    },
+    answer: (body) => ({ ...refusal("OK", ""), body: frame(Buffer.from(body)) }),
+    health: { path: "/", part: /application\/grpc/ },
+    keyHeader: "x-modal-token-secret",
+    credentials: { tokenId: "ak-k", tokenSecret: "as-k" },
+    /** Always over TLS: HTTP/2 without it is more than some libcurl can. */
+    async start({ tls, ...settings }) {
+      const certificate = tls ?? makeCertificate(["127.0.0.1"]);
+      const emulator = await startModal({ tls: certificate, ...settings });
+      const { credentials, apiUrl: baseURL } = emulator;
+      return { emulator, connection: { ...credentials, baseURL, ...(!tls && { ca: certificate.cert }) }, urls: [baseURL] };
+    },
+    refusal: (status, message) => MODAL_CODES[status] && refusal(MODAL_CODES[status], message),
+    read: ({ bytes }) => decode(control.SandboxCreateV2[0], bytes.subarray(5)),
+    hasLifetime: ({ definition }) => definition.timeoutSecs === 300,
+    isOver: ({ result }) => Boolean(result),
+    findsLost: true,
+    checkEnd: () => {},
+  },
 ];
+
+const all = rows.map((row) => ({ answer: json(row.created), read: readJson, isOver: isDestroyed, ...row }));
 
 /** The first alone, where only what is above the core is looked at: scripts/test-nodes. */
 export const remotes = process.env.CLOUDSANDBOX_TEST_FEW_ROWS ? all.slice(0, 1) : all;
@@ -161,7 +207,7 @@ export async function open(t, remote, settings = {}) {
     urls,
     options: connection,
     make(options) {
-      const sandbox = new cloudsandbox[remote.Class]({ ...connection, ca: settings.tls?.cert, ...options });
+      const sandbox = new cloudsandbox[remote.Class]({ ...connection, ...(settings.tls && { ca: settings.tls.cert }), ...options });
       sandboxes.push(sandbox);
       return sandbox;
     },
@@ -176,7 +222,7 @@ export const program = (remote, options, body, from = "cloudsandbox") =>
 
 /** Variables of this machine's user must not decide a test. */
 export function withoutVariables() {
-  const names = Object.keys(process.env).filter((name) => /^(E2B|DAYTONA|VERCEL|SANDBOX_HTTP|AWS|BEDROCK_AGENTCORE)_|^(https?|no|all)_proxy$/i.test(name));
+  const names = Object.keys(process.env).filter((name) => /^(E2B|DAYTONA|VERCEL|SANDBOX_HTTP|AWS|BEDROCK_AGENTCORE|MODAL)_|^(https?|no|all)_proxy$/i.test(name));
   const saved = names.map((name) => [name, process.env[name]]);
   for (const name of names) delete process.env[name];
   after(() => Object.assign(process.env, Object.fromEntries(saved)));
