@@ -1,6 +1,8 @@
-// "cloudsandbox/openai-agents": tools as the OpenAI Agents SDK takes them.
+// "cloudsandbox/openai-agents": tools as the OpenAI Agents SDK takes them, and sandboxes for its sandbox agents.
 import { invalid } from "../options.js";
 import { checkTools, messageOf, textOf } from "./shared.js";
+
+export { openAIAgentsSandboxClient } from "./openai-agents-sandbox.js";
 
 /** @import { AdaptableTool } from "../../types/adapters/shared.js" */
 /** @import { OpenAIAgentsTool } from "../../types/adapters/openai-agents.js" */

@@ -41,7 +41,10 @@ const ADAPTERS = {
   aiSdkTools, anthropicTools, claudeAgentTools, genkitTools, googleAdkTools, googleGenAITools, langChainTools, llamaIndexTools, mcpTools, openAITools, openAIAgentsTools,
 };
 /** What a module has besides its adapter. */
-const OTHERS = { "ai-sdk": { aiSdkSandbox: aiSdk.aiSdkSandbox }, anthropic: { anthropicBashTool, anthropicMemory } };
+const OTHERS = {
+  "ai-sdk": { aiSdkSandbox: aiSdk.aiSdkSandbox }, anthropic: { anthropicBashTool, anthropicMemory },
+  "openai-agents": { openAIAgentsSandboxClient: openAIAgents.openAIAgentsSandboxClient },
+};
 
 function open(answers) {
   const fake = fakeSandbox(answers);

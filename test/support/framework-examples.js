@@ -12,7 +12,7 @@ const exec = promisify(execFile);
 
 /** Which are run where their frameworks are. */
 const EXAMPLES = {
-  frameworks: ["ai-sdk", "anthropic", "google-genai", "langchain", "llamaindex", "mastra", "mcp", "openai", "openai-agents"],
+  frameworks: ["ai-sdk", "anthropic", "google-genai", "langchain", "llamaindex", "mastra", "mcp", "openai", "openai-agents", "openai-agents-sandbox"],
   agents: ["claude-agent-sdk", "genkit", "google-adk"],
 };
 

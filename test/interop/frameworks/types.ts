@@ -9,12 +9,14 @@ import { Agent as MastraAgent } from "@mastra/core/agent";
 import * as mastraWorkspace from "@mastra/core/workspace";
 import { Server } from "@modelcontextprotocol/sdk/server/index.js";
 import { CallToolRequestSchema, ListToolsRequestSchema } from "@modelcontextprotocol/sdk/types.js";
+import { applyDiff } from "@openai/agents";
 import { Agent as OpenAIAgent } from "@openai/agents-core";
+import { Manifest, type SandboxClient } from "@openai/agents/sandbox";
 import { generateText } from "ai";
 import { generateText as generateText7 } from "ai-7";
 import type { Experimental_SandboxSession } from "ai-7";
 import { MockLanguageModelV3 } from "ai/test";
-import { LocalSandboxToolkit, collectToolkitTools, defineTool } from "cloudsandbox";
+import { LocalSandbox, LocalSandboxToolkit, collectToolkitTools, defineTool } from "cloudsandbox";
 import { aiSdkSandbox, aiSdkTools } from "cloudsandbox/ai-sdk";
 import { anthropicBashTool, anthropicMemory, anthropicTools } from "cloudsandbox/anthropic";
 import { computeSdkProvider } from "cloudsandbox/computesdk";
@@ -25,7 +27,7 @@ import { llamaIndexTools } from "cloudsandbox/llamaindex";
 import { mastraFilesystem, mastraSandbox } from "cloudsandbox/mastra";
 import { mcpTools } from "cloudsandbox/mcp";
 import { openAITools } from "cloudsandbox/openai";
-import { openAIAgentsTools } from "cloudsandbox/openai-agents";
+import { openAIAgentsSandboxClient, openAIAgentsTools } from "cloudsandbox/openai-agents";
 import { compute } from "computesdk";
 import { BaseSandbox, createDeepAgent } from "deepagents";
 import { createAgent } from "langchain";
@@ -71,6 +73,7 @@ export const gemini = new GoogleGenAI({}).models.generateContent({ model: "m", c
 export const llama = agent({ tools: llamaIndexTools(tools) });
 export const session: Experimental_SandboxSession = aiSdkSandbox(toolkit.getSandbox());
 export const deepAgent = createDeepAgent({ backend: deepAgentsBackend(toolkit.getSandbox(), BaseSandbox) });
+export const client: SandboxClient = openAIAgentsSandboxClient({ Manifest, applyDiff }, () => new LocalSandbox());
 compute.setConfig({ provider: computeSdkProvider(defineProvider, () => toolkit.getSandbox()) });
 export const workspace = new mastraWorkspace.Workspace({
   sandbox: mastraSandbox(toolkit.getSandbox(), mastraWorkspace),
