@@ -47,6 +47,67 @@ async function joined(modules) {
   return [...owners].map(([name, file]) => `export { ${name} } from ${JSON.stringify(file)};`).join("\n");
 }
 
+const DIGITS = "ABCDEFGHIJKLMNOPQRSTUVWXYZabcdefghijklmnopqrstuvwxyz0123456789+/";
+
+/** The numbers of one segment of a source map. @param {string} text */
+function numbersOf(text) {
+  const numbers = [];
+  for (let at = 0; at < text.length; ) {
+    let [value, shift] = [0, 0];
+    /** @type {number} */
+    let digit;
+    do {
+      digit = DIGITS.indexOf(text.charAt(at++));
+      value += (digit & 31) << shift;
+      shift += 5;
+    } while (digit & 32);
+    numbers.push(value & 1 ? -(value >> 1) : value >> 1);
+  }
+  return numbers;
+}
+
+/** A segment of these numbers. @param {number[]} numbers */
+function segmentOf(numbers) {
+  let text = "";
+  for (const number of numbers) {
+    let rest = number < 0 ? (-number << 1) | 1 : number << 1;
+    do {
+      const more = rest > 31 ? 32 : 0;
+      text += DIGITS[(rest & 31) | more];
+      rest >>= 5;
+    } while (rest > 0);
+  }
+  return text;
+}
+
+/**
+ * A source map that leads to lines, and no more to the words in them: a third of its size. The maps are what is largest
+ * in the package after its binaries, and a stack trace needs a line.
+ *
+ * @param {string} text
+ */
+export function linesOnly(text) {
+  const map = JSON.parse(text);
+  // Where the last segment that was read and the last one that was kept lead to: source, line, column.
+  let [at, kept] = [[0, 0, 0], [0, 0, 0]];
+  const lines = map.mappings.split(";").map((/** @type {string} */ line) => {
+    /** @type {string[]} */
+    const segments = [];
+    let [column, keptColumn] = [0, 0];
+    for (const segment of line ? line.split(",") : []) {
+      const [step = 0, ...moves] = numbersOf(segment);
+      column += step;
+      if (moves.length < 3) continue;
+      at = at.map((value, index) => value + (moves[index] ?? 0));
+      if (segments.length > 0 && at[0] === kept[0] && at[1] === kept[1]) continue;
+      segments.push(segmentOf([column - keptColumn, ...at.map((value, index) => value - (kept[index] ?? 0))]));
+      [kept, keptColumn] = [at, column];
+    }
+    return segments.join(",");
+  });
+  return JSON.stringify({ ...map, names: [], mappings: lines.join(";") });
+}
+
 /**
  * @param {Record<string, any>} manifest
  * @param {string} folder where the files go
@@ -97,7 +158,7 @@ export async function bundle(manifest, folder) {
       const place = path.dirname(file.path);
       mkdirSync(place, { recursive: true });
       const text = idle.reduce((/** @type {string} */ left, one) => left.replace(one, ""), file.text);
-      writeFileSync(file.path, file.path.endsWith(".js") ? text.replaceAll(`"${CORE}"`, `"${path.relative(place, folder) || "."}/core.js"`) : file.text);
+      writeFileSync(file.path, file.path.endsWith(".js") ? text.replaceAll(`"${CORE}"`, `"${path.relative(place, folder) || "."}/core.js"`) : linesOnly(file.text));
     }
   }
   copyFileSync(path.join(lib, "node-globals.cjs"), path.join(folder, "node-globals.cjs"));

@@ -63,14 +63,37 @@ static bool says(sbx_slice text, const char *wanted) {
 
 static void test_programs_are_escaped_for_json(void **state) {
   (void)state;
-  for (int i = SBX_RUNNER_WRAP_SHELL; i <= SBX_RUNNER_PUT; i++) {
-    sbx_slice text = sbx_runner_text((sbx_runner_program)i);
+  static const sbx_runner_program alone[] = {SBX_RUNNER_WRAP_SHELL, SBX_RUNNER_WRAP_CODE,
+                                             SBX_RUNNER_KILL, SBX_RUNNER_KERNEL};
+  for (size_t i = 0; i < sizeof alone / sizeof alone[0]; i++) {
+    sbx_slice text = sbx_runner_text(alone[i]);
     sbx_buf escaped;
     sbx_buf_init(&escaped, SIZE_MAX);
     sbx_json_escape(&escaped, text);
     assert_true(text.len > 0);
-    assert_true(sbx_slice_eq(sbx_buf_slice(&escaped), sbx_runner_json((sbx_runner_program)i)));
+    assert_true(sbx_slice_eq(sbx_buf_slice(&escaped), sbx_runner_json(alone[i])));
     sbx_buf_deinit(&escaped);
+  }
+}
+
+static void test_programs_are_quoted_for_a_shell_in_json(void **state) {
+  (void)state;
+  for (int i = SBX_RUNNER_WRAP_SHELL; i <= SBX_RUNNER_LIVE; i++) {
+    sbx_slice text = sbx_runner_text((sbx_runner_program)i);
+    sbx_buf quoted, escaped;
+    sbx_buf_init(&quoted, SIZE_MAX);
+    sbx_buf_init(&escaped, SIZE_MAX);
+    assert_true(text.len > 0);
+    for (size_t at = 0; at < text.len; at++) {
+      if (text.ptr[at] == '\'')
+        sbx_buf_append_str(&quoted, "'\\''");
+      else
+        sbx_buf_append_char(&quoted, text.ptr[at]);
+    }
+    sbx_json_escape(&escaped, sbx_buf_slice(&quoted));
+    assert_true(sbx_slice_eq(sbx_buf_slice(&escaped), sbx_runner_quoted((sbx_runner_program)i)));
+    sbx_buf_deinit(&escaped);
+    sbx_buf_deinit(&quoted);
   }
 }
 
@@ -310,6 +333,7 @@ static void test_reports_that_are_wrong(void **state) {
 int main(void) {
   const struct CMUnitTest tests[] = {
       cmocka_unit_test(test_programs_are_escaped_for_json),
+      cmocka_unit_test(test_programs_are_quoted_for_a_shell_in_json),
       cmocka_unit_test(test_text_of_the_user_is_not_in_the_program),
       cmocka_unit_test(test_a_line_is_the_same_in_json_or_not),
       cmocka_unit_test(test_folders_that_go_along),

@@ -1,10 +1,13 @@
 // The modules as they are published, bundled: the same package in fewer files.
 import assert from "node:assert/strict";
 import { copyFileSync, existsSync, readFileSync, readdirSync } from "node:fs";
+import { SourceMap } from "node:module";
 import path from "node:path";
 import { after, before, describe, test } from "node:test";
 
-import { bundle } from "../../scripts/bundle.mjs";
+import { build } from "esbuild";
+
+import { bundle, linesOnly } from "../../scripts/bundle.mjs";
 import { ROOT, runNode } from "../support/node.js";
 import { tempDir } from "../support/temp.js";
 
@@ -78,5 +81,27 @@ describe("the package bundled", () => {
     const [, name, line] = /lib\/(options\.js):(\d+):/.exec(stdout) ?? [];
     assert.ok(name, stdout);
     assert.match(readFileSync(path.join(ROOT, "lib", name), "utf8").split("\n")[Number(line) - 1], /SandboxError|throw/);
+  });
+
+  test("a map of lines leads from everywhere to the line that the whole map leads to, and is a third as large", async () => {
+    const { outputFiles } = await build({
+      entryPoints: [path.join(ROOT, "lib/index.js")], outfile: path.join(root, "one.js"),
+      bundle: true, platform: "node", format: "esm", sourcemap: "external", sourcesContent: false, external: ["@opentelemetry/api"], write: false,
+    });
+    const [whole, code] = ["one.js.map", "one.js"].map((name) => outputFiles.find((file) => file.path.endsWith(name)).text);
+    const lines = linesOnly(whole);
+    assert.ok(lines.length < whole.length / 3, `${lines.length} of ${whole.length}`);
+    const [from, to] = [whole, lines].map((text) => new SourceMap(JSON.parse(text)));
+    let seen = 0;
+    for (const [line, { length }] of code.split("\n").entries()) {
+      for (let column = 0; column < length; column++) {
+        const { generatedLine, originalSource, originalLine } = from.findEntry(line, column);
+        if (generatedLine !== line) continue;
+        const found = to.findEntry(line, column);
+        if (found.originalSource !== originalSource || found.originalLine !== originalLine) assert.fail(`${line}:${column} leads to ${found.originalSource}:${found.originalLine}`);
+        seen++;
+      }
+    }
+    assert.ok(seen > 100_000, String(seen));
   });
 });

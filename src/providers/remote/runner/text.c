@@ -3,22 +3,25 @@
  */
 #include "providers/remote/runner/text.h"
 
+#include <assert.h>
+
 #include "runner_programs.h"
 
 // clang-format off
 #define TEXT(array) {(array), sizeof(array) - 1}
-#define PROGRAM(name) {TEXT(plain_##name), TEXT(json_##name), TEXT(quoted_##name)}
+#define PROGRAM(name) {TEXT(plain_##name), {NULL, 0}, TEXT(quoted_##name)}
+#define PROGRAM_IN_JSON(name) {TEXT(plain_##name), TEXT(json_##name), TEXT(quoted_##name)}
 // clang-format on
 
 static const struct {
   sbx_slice plain, json, quoted;
 } programs[] = {
-    [SBX_RUNNER_WRAP_SHELL] = PROGRAM(wrap_shell),
-    [SBX_RUNNER_WRAP_CODE] = PROGRAM(wrap_code),
+    [SBX_RUNNER_WRAP_SHELL] = PROGRAM_IN_JSON(wrap_shell),
+    [SBX_RUNNER_WRAP_CODE] = PROGRAM_IN_JSON(wrap_code),
     [SBX_RUNNER_BOUND_SHELL] = PROGRAM(bound_shell),
     [SBX_RUNNER_BOUND_CODE] = PROGRAM(bound_code),
-    [SBX_RUNNER_KILL] = PROGRAM(kill),
-    [SBX_RUNNER_KERNEL] = PROGRAM(kernel),
+    [SBX_RUNNER_KILL] = PROGRAM_IN_JSON(kill),
+    [SBX_RUNNER_KERNEL] = PROGRAM_IN_JSON(kernel),
     [SBX_RUNNER_RUN_SHELL] = PROGRAM(run_shell),
     [SBX_RUNNER_RUN_CODE] = PROGRAM(run_code),
     [SBX_RUNNER_ASK] = PROGRAM(ask),
@@ -41,6 +44,7 @@ sbx_slice sbx_runner_text(sbx_runner_program program) {
 }
 
 sbx_slice sbx_runner_json(sbx_runner_program program) {
+  assert(programs[program].json.ptr != NULL);
   return programs[program].json;
 }
 
