@@ -47,6 +47,14 @@ async function joined(modules) {
   return [...owners].map(([name, file]) => `export { ${name} } from ${JSON.stringify(file)};`).join("\n");
 }
 
+/**
+ * Without the calls that give a function the name which it has: of keepNames only those are needed whose function had to
+ * be called something else. There are hundreds, and each is run at the import. Lines stay where they were, for the map.
+ *
+ * @param {string} text
+ */
+const withoutIdleNames = (text) => text.replace(/^[ ]*__name\((\w+), "\1"\);$/gm, "");
+
 const DIGITS = "ABCDEFGHIJKLMNOPQRSTUVWXYZabcdefghijklmnopqrstuvwxyz0123456789+/";
 
 /** The numbers of one segment of a source map. @param {string} text */
@@ -158,7 +166,7 @@ export async function bundle(manifest, folder) {
       const place = path.dirname(file.path);
       mkdirSync(place, { recursive: true });
       const text = idle.reduce((/** @type {string} */ left, one) => left.replace(one, ""), file.text);
-      writeFileSync(file.path, file.path.endsWith(".js") ? text.replaceAll(`"${CORE}"`, `"${path.relative(place, folder) || "."}/core.js"`) : linesOnly(file.text));
+      writeFileSync(file.path, file.path.endsWith(".js") ? withoutIdleNames(text).replaceAll(`"${CORE}"`, `"${path.relative(place, folder) || "."}/core.js"`) : linesOnly(file.text));
     }
   }
   copyFileSync(path.join(lib, "node-globals.cjs"), path.join(folder, "node-globals.cjs"));
