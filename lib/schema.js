@@ -330,11 +330,29 @@ function inputError(tool, issues, value, schema) {
   const what = [...issues.slice(0, MAX_SHOWN).map((issue) => issue.message), ...strangers].join("; ");
   const wanted = known.length > 0 ? `an object with ${known.join(", ")}` : "an object";
   const error = invalid(`${tool} was not run, and nothing has changed: ${what}${/[.?]$/.test(what) ? "" : "."} Call it again with ${wanted}.`);
-  return Object.defineProperty(
-    /** @type {ReturnType<typeof invalid> & { issues: Issue[] }} */ (error),
-    "issues",
-    { value: issues },
-  );
+  return Object.defineProperties(/** @type {ReturnType<typeof invalid> & { issues: Issue[] }} */ (error), {
+    issues: { value: issues },
+    format: { value: () => formatted(issues) },
+  });
+}
+
+/**
+ * As Zod's errors have it, which Mastra 0.24 asks for: the messages of each path at `_errors`.
+ *
+ * @param {Issue[]} issues
+ */
+function formatted(issues) {
+  const all = { _errors: /** @type {string[]} */ ([]) };
+  for (const { path, message } of issues) {
+    /** @type {any} */
+    let at = all;
+    for (const key of path) {
+      if (!Object.hasOwn(at, key)) at[key] = { _errors: [] };
+      at = at[key];
+    }
+    at._errors.push(message);
+  }
+  return all;
 }
 
 /** @param {Record<string, any>} schema */

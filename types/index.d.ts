@@ -1279,8 +1279,11 @@ export type ToolEffect = "execute" | "write" | "read";
 
 export type ToolInputIssue = { path: PropertyKey[]; message: string };
 
+/** The messages of each path, as Zod's errors have them. */
+export type ToolFormattedError = { _errors: string[]; [name: string]: ToolFormattedError | string[] };
+
 export type ToolParseResult<Args> =
-  { success: true; data: Args } | { success: false; error: SandboxError & { issues: ToolInputIssue[] } };
+  { success: true; data: Args } | { success: false; error: SandboxError & { issues: ToolInputIssue[]; format(): ToolFormattedError } };
 
 /**
  * A JSON Schema that checks what it describes. To a reader of JSON it is plain JSON Schema; the

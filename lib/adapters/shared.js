@@ -9,7 +9,7 @@ import { invalid } from "../options.js";
 /** @import { AdaptableTool } from "../../types/adapters/shared.js" */
 
 /**
- * Returns `tools` when each checks its own arguments and, unless `approvals`, needs no approval.
+ * Returns `tools` when each checks its own arguments, has its own name and, unless `approvals`, needs no approval.
  *
  * @param {readonly AdaptableTool[]} tools
  * @param {string} where
@@ -18,6 +18,7 @@ import { invalid } from "../options.js";
  */
 export function checkTools(tools, where, { approvals = false } = {}) {
   if (!Array.isArray(tools)) throw invalid(`${where}: pass an array of tools, such as toolkit.getTools()`);
+  const names = new Set();
   for (const tool of tools) {
     if (tool?.parameters?.["~standard"]?.vendor !== "cloudsandbox") {
       throw invalid(
@@ -30,6 +31,13 @@ export function checkTools(tools, where, { approvals = false } = {}) {
           "leave it out and ask for approval in the host",
       );
     }
+    if (names.has(tool.name)) {
+      throw invalid(
+        `${where}: two of the tools are named "${tool.name}"; give one of their toolkits another name, such as ` +
+          'new SandboxToolkit(sandbox, { name: "build" })',
+      );
+    }
+    names.add(tool.name);
   }
   return tools;
 }

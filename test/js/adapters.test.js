@@ -96,6 +96,11 @@ for (const [name, adapt] of Object.entries(ADAPTERS)) {
       }
     });
 
+    test("refuses two tools of one name", () => {
+      const message = /two of the tools are named "own"; give one of their toolkits another name, such as new SandboxToolkit/;
+      assert.throws(() => adapt([own(), own()]), { code: "ERR_SANDBOX_INVALID_ARG", message });
+    });
+
     test("never drops an approval", () => {
       for (const requiresApproval of [true, () => false]) {
         const tools = [own({ requiresApproval })];

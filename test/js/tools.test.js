@@ -39,6 +39,8 @@ describe("one object for many frameworks", () => {
     assert.deepEqual(standard.validate({ code: "1" }), { value: { code: "1" } });
     const { issues } = standard.validate({ code: 1, language: "ruby" });
     assert.deepEqual(issues.map(({ path }) => path), [["code"], ["language"]]);
+    const { _errors, code } = run.parameters.safeParse({ code: 1 }).error.format();
+    assert.deepEqual({ _errors, code }, { _errors: [], code: { _errors: [issues[0].message] } });
     for (const direction of ["input", "output"]) {
       const json = standard.jsonSchema[direction]({ target: "draft-07" });
       assert.deepEqual(json, JSON.parse(JSON.stringify(run.parameters)));

@@ -5,14 +5,14 @@
 import assert from "node:assert/strict";
 import { describe, test } from "node:test";
 
-import { LocalSandboxToolkit } from "cloudsandbox";
+import { LocalSandbox, LocalSandboxToolkit, SandboxToolkit } from "cloudsandbox";
 
 import { mark } from "./processes.js";
 
 export const ANSWER = "That is all.";
 
 /**
- * A model that makes fixed calls: `turns` is a list of lists of [role, args]. Each turn is made when the
+ * A model that makes fixed calls: `turns` is a list of lists of [role or name, args]. Each turn is made when the
  * framework asks the model again, with the results of the turn before.
  */
 export class Script {
@@ -37,7 +37,7 @@ export class Script {
     for (const { id, ...result } of results) this.#results.set(id, result);
     const turn = this.asked++;
     return (this.#turns[turn] ?? []).map(([role, args], index) => {
-      return { id: `call_${turn}_${index}`, name: `sandbox_local_${role}`, args };
+      return { id: `call_${turn}_${index}`, name: role.startsWith("sandbox_") ? role : `sandbox_local_${role}`, args };
     });
   }
 
@@ -105,6 +105,27 @@ export function suite(framework, drive, { marks = true } = {}) {
         "NiA3Cg==",
         "[file not found]",
       ]);
+    });
+
+    test("a file that is no text", async (t) => {
+      const toolkit = open(t);
+      await toolkit.getSandbox().writeFile("b.bin", new Uint8Array([0, 255, 1, 128]));
+      const { texts } = await play(toolkit, ["read_file", { path: "b.bin", encoding: "base64" }]);
+      assert.deepEqual(texts, ["AP8BgA=="]);
+    });
+
+    test("two toolkits in one agent: each call reaches its own sandbox", async (t) => {
+      const second = new SandboxToolkit(new LocalSandbox({ isolation: "none" }), { name: "build" });
+      t.after(() => second.close());
+      const toolkits = [open(t), second];
+      const { texts } = await play(
+        { getTools: () => toolkits.flatMap((toolkit) => toolkit.getTools()) },
+        ["write_file", { path: "f", contents: "first" }],
+        ["sandbox_build_write_file", { path: "f", contents: "second" }],
+        ["read_file", { path: "f" }],
+        ["sandbox_build_shell", { command: "cat f; echo" }],
+      );
+      assert.deepEqual(texts, ["ok", "ok", "first", echoed("second")]);
     });
 
     test("a timeout is a result", async (t) => {

@@ -3,26 +3,15 @@ import { simulateReadableStream } from "ai";
 import { MockLanguageModelV3 } from "ai/test";
 
 import { ANSWER } from "../../support/agent-suite.js";
+import { nextCalls } from "../../support/ai-calls.js";
 
 const USAGE = {
   inputTokens: { total: 1, noCache: 1, cacheRead: 0, cacheWrite: 0 },
   outputTokens: { total: 1, text: 1, reasoning: 0 },
 };
 
-/** A tool's result as the model reads it. */
-function resultOf({ toolCallId: id, output: { type, value } }) {
-  const text = type === "text" || type === "error-text" ? value : JSON.stringify(value);
-  return { id, text, failed: type.startsWith("error-") };
-}
-
-function nextContent(script, { tools = [], prompt }) {
-  const offered = tools.map(({ name, description, inputSchema }) => ({ name, description, schema: inputSchema }));
-  const results = prompt
-    .filter(({ role }) => role === "tool")
-    .flatMap(({ content }) => content.map(resultOf));
-  const calls = script.next(offered, results).map(({ id, name, args }) => {
-    return { type: "tool-call", toolCallId: id, toolName: name, input: JSON.stringify(args) };
-  });
+function nextContent(script, options) {
+  const calls = nextCalls(script, options);
   return { calls, finishReason: { unified: calls.length > 0 ? "tool-calls" : "stop", raw: undefined } };
 }
 
