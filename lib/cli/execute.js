@@ -20,8 +20,18 @@ export async function run(values, [file = "-"]) {
         : `--language must be python, node or shell`,
     );
   }
-  const code = fromInput ? (await allInput()).toString() : await readFile(file, "utf8");
+  const code = fromInput ? (await allInput()).toString() : await textOf(file);
   return execute(values, language === "shell" ? { command: code } : { code, language });
+}
+
+/** @param {string} file */
+async function textOf(file) {
+  try {
+    return await readFile(file, "utf8");
+  } catch (error) {
+    if (/** @type {NodeJS.ErrnoException} */ (error).code !== "ENOENT") throw error;
+    throw new UsageError(`there is no file ${file} on this machine; give the path of one, or - for standard input`);
+  }
 }
 
 /** @param {Record<string, any>} values @param {string[]} words */

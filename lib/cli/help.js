@@ -9,6 +9,7 @@
  * @property {string[]} examples
  * @property {Record<string, Option>} options
  * @property {[number, number]} takes how many arguments
+ * @property {string} [tooMany] what to do instead of giving more
  * @property {boolean} [rest] what follows the first argument is not ours
  * @property {() => Promise<(values: Record<string, any>, positionals: string[]) => Promise<number>>} load
  */
@@ -41,6 +42,7 @@ export const COMMANDS = {
     examples: ["cloudsandbox run --provider docker analyse.py", "echo 'print(6 * 7)' | cloudsandbox run -"],
     options: { language: { type: "string", short: "l", value: "NAME", text: "python, node or shell" }, ...RUNNING },
     takes: [0, 1],
+    tooMany: "a program that takes arguments is put into a sandbox (put --keep), and run there with shell",
     load: async () => (await import("./execute.js")).run,
   },
   shell: {

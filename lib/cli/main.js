@@ -6,7 +6,7 @@
 import { SandboxError } from "../errors.js";
 import { meantName } from "../meant.js";
 import { COMMANDS, helpFor, helpForAll } from "./help.js";
-import { UsageError, parse } from "./parse.js";
+import { UsageError, ownArguments, parse } from "./parse.js";
 
 const { readFileSync } = process.getBuiltinModule("node:fs");
 
@@ -36,7 +36,10 @@ async function main([name, ...args]) {
     const { values, positionals } = parse(name, command, args);
     return await (await command.load())(values, positionals);
   } catch (error) {
-    return report(error, name);
+    const { code, told } = explain(error, name);
+    process.stderr.write(`cloudsandbox: ${told}\n`);
+    if (wantsJson(name, args)) await new Promise((done) => process.stdout.write(`${JSON.stringify({ error: failure(error, told) })}\n`, done));
+    return code;
   }
 }
 
@@ -46,20 +49,35 @@ function wantsHelp(name, args) {
   return own.includes("--help") || own.includes("-h");
 }
 
+/** A wrong command line cannot be parsed; what is behind the first word of shell's is another program's. @param {string} name @param {string[]} args */
+function wantsJson(name, args) {
+  const command = Object.hasOwn(COMMANDS, name) ? COMMANDS[name] : undefined;
+  return command !== undefined && "json" in command.options && ownArguments(command, args).includes("--json");
+}
+
 /** @param {string} text */
 function print(text) {
   process.stdout.write(text);
   return 0;
 }
 
-/** @param {any} error @param {string} name */
-function report(error, name) {
+/** @param {any} error @param {string} name @returns {{ code: number, told: string }} the exit code, and the sentence */
+function explain(error, name) {
   if (error instanceof UsageError) {
-    process.stderr.write(`cloudsandbox: ${error.message}${/[.?]$/.test(error.message) ? "" : "."} See \`cloudsandbox ${name in COMMANDS ? `${name} ` : ""}--help\`.\n`);
-    return EXIT_USAGE;
+    const told = `${error.message}${/[.?]$/.test(error.message) ? "" : "."} See \`cloudsandbox ${name in COMMANDS ? `${name} ` : ""}--help\`.`;
+    return { code: EXIT_USAGE, told };
   }
   const isOwn = error instanceof SandboxError || typeof error?.syscall === "string";
   const here = error?.code === "ERR_SANDBOX_ISOLATION_UNAVAILABLE" && error.provider === "isolated-local" ? " (here: --provider unix-local)" : "";
-  process.stderr.write(`cloudsandbox: ${isOwn ? error.message + here : (error?.stack ?? String(error))}\n`);
-  return error?.code === "ERR_SANDBOX_INVALID_ARG" ? EXIT_USAGE : EXIT_FAILED;
+  return {
+    code: error?.code === "ERR_SANDBOX_INVALID_ARG" ? EXIT_USAGE : EXIT_FAILED,
+    told: isOwn ? error.message + here : (error?.stack ?? String(error)),
+  };
+}
+
+/** As JSON: what a program can act on. @param {any} error @param {string} message */
+function failure(error, message) {
+  if (error instanceof UsageError) return { code: "ERR_SANDBOX_INVALID_ARG", message, mayHaveRun: false };
+  const { code, mayHaveRun = false, provider } = error ?? {};
+  return { code: code ?? "ERR_UNEXPECTED", message, mayHaveRun, ...(provider !== undefined && { provider }) };
 }

@@ -63,8 +63,9 @@ static bool says(sbx_slice text, const char *wanted) {
 
 static void test_programs_are_escaped_for_json(void **state) {
   (void)state;
-  static const sbx_runner_program alone[] = {SBX_RUNNER_WRAP_SHELL, SBX_RUNNER_WRAP_CODE,
-                                             SBX_RUNNER_KILL, SBX_RUNNER_KERNEL};
+  static const sbx_runner_program alone[] = {
+      SBX_RUNNER_WRAP_SHELL, SBX_RUNNER_WRAP_CODE, SBX_RUNNER_BOUND_SHELL, SBX_RUNNER_BOUND_CODE,
+      SBX_RUNNER_KILL,       SBX_RUNNER_KERNEL,    SBX_RUNNER_SAVE,        SBX_RUNNER_LOAD};
   for (size_t i = 0; i < sizeof alone / sizeof alone[0]; i++) {
     sbx_slice text = sbx_runner_text(alone[i]);
     sbx_buf escaped;

@@ -82,7 +82,9 @@ describe("help and mistakes", { concurrency: 2 }, () => {
     [["ls", "a", "b"], /ls takes at most one argument, and "b" is one too many/],
     [["put", "a", "b"], /the sandbox would be deleted with the files in it; say --keep, or --sandbox ID/],
     [["shell", "-p", "e2b", "ls"], /E2B_API_KEY/, 125],
-    [["run", "absent.py"], /ENOENT.*absent\.py/, 125],
+    [["run", "absent.py"], /there is no file absent\.py on this machine; give the path of one, or - for standard input\. See/],
+    [["run", "a.py", "x"], /at most one argument, and "x" is one too many; a program that takes arguments is put into a sandbox/],
+    [["run", "--tiemout", "3", "a.py"], /Unknown option '--tiemout'; did you mean --timeout\? See/],
   ];
   for (const [args, words, code = 2] of wrong) {
     test(`refused in one sentence: ${args.join(" ")}`, async () => {
@@ -92,6 +94,17 @@ describe("help and mistakes", { concurrency: 2 }, () => {
       assert.equal(ended.stderr.trim().split("\n").length, 1, ended.stderr);
     });
   }
+});
+
+test("with --json an error is one object, too", async () => {
+  const usage = await cli(["run", "--json", "absent.py"]);
+  const { error } = JSON.parse(usage.stdout);
+  assert.deepEqual([usage.code, error.code, error.mayHaveRun], [2, "ERR_SANDBOX_INVALID_ARG", false]);
+  assert.equal(usage.stderr, `cloudsandbox: ${error.message}\n`);
+  const gone = await cli(["get", ...LOCAL, "--json", "absent"]);
+  assert.deepEqual([gone.code, JSON.parse(gone.stdout).error.code], [125, "ERR_SANDBOX_NOT_FOUND"]);
+  const theirs = await cli(["shell", "-p", "lokal", "echo", "--json"]);
+  assert.deepEqual([theirs.code, theirs.stdout], [2, ""]);
 });
 
 describe("run and shell", { concurrency: 2 }, () => {

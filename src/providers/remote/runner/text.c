@@ -18,8 +18,8 @@ static const struct {
 } programs[] = {
     [SBX_RUNNER_WRAP_SHELL] = PROGRAM_IN_JSON(wrap_shell),
     [SBX_RUNNER_WRAP_CODE] = PROGRAM_IN_JSON(wrap_code),
-    [SBX_RUNNER_BOUND_SHELL] = PROGRAM(bound_shell),
-    [SBX_RUNNER_BOUND_CODE] = PROGRAM(bound_code),
+    [SBX_RUNNER_BOUND_SHELL] = PROGRAM_IN_JSON(bound_shell),
+    [SBX_RUNNER_BOUND_CODE] = PROGRAM_IN_JSON(bound_code),
     [SBX_RUNNER_KILL] = PROGRAM_IN_JSON(kill),
     [SBX_RUNNER_KERNEL] = PROGRAM_IN_JSON(kernel),
     [SBX_RUNNER_RUN_SHELL] = PROGRAM(run_shell),
@@ -34,8 +34,8 @@ static const struct {
     [SBX_RUNNER_PUT] = PROGRAM(put),
     [SBX_RUNNER_AT] = PROGRAM(at),
     [SBX_RUNNER_PART] = PROGRAM(part),
-    [SBX_RUNNER_LOAD] = PROGRAM(load),
-    [SBX_RUNNER_SAVE] = PROGRAM(save),
+    [SBX_RUNNER_LOAD] = PROGRAM_IN_JSON(load),
+    [SBX_RUNNER_SAVE] = PROGRAM_IN_JSON(save),
     [SBX_RUNNER_LIVE] = PROGRAM(live),
 };
 

@@ -32,8 +32,8 @@ typedef enum sbx_runner_program {
  * of a user is never put into it. Static, and ends in NUL. */
 sbx_slice sbx_runner_text(sbx_runner_program program);
 /* The same as it stands between the quotes of a JSON string. Only of those that stand there alone:
- * SBX_RUNNER_WRAP_SHELL and _CODE, SBX_RUNNER_KILL and _KERNEL. The rest would be bytes for
- * nothing. */
+ * SBX_RUNNER_WRAP_SHELL and _CODE, _BOUND_SHELL and _CODE, _KILL, _KERNEL, _SAVE and _LOAD. The
+ * rest would be bytes for nothing. */
 sbx_slice sbx_runner_json(sbx_runner_program program);
 /* The same as it stands between single quotes inside a JSON string: '"exec /bin/sh -c '" + this. */
 sbx_slice sbx_runner_quoted(sbx_runner_program program);
