@@ -68,13 +68,14 @@ export async function providers(values) {
 
 /** @param {Record<string, any>} values */
 export async function doctor(values) {
+  const { landlock, ...isolated } = await isolation();
   const findings = [
     { name: "Node.js", state: /** @type {const} */ ("ok"), text: `${process.version}, ${process.platform} ${release()}, ${process.arch}` },
     binary(),
     await curl(),
     await local(),
-    await isolation(),
-    ...kernel(),
+    isolated,
+    ...kernel(landlock),
     await engine(),
     ...(await Promise.all(Object.keys(NEEDS).map((name) => service(name, values.offline === true)))),
   ];
@@ -115,14 +116,15 @@ async function curl() {
   return { name: "libcurl", state: "ok", text: `${file}${tls ? `, ${tls[0]}` : ""}` };
 }
 
-/** @returns {Promise<Finding>} */
+/** @returns {Promise<Finding & { landlock?: boolean }>} landlock: whether it held, where that was tried */
 async function isolation() {
   const name = "isolation";
   try {
     const sandbox = new LocalSandbox({ isolation: "required" });
     try {
       await sandbox.start();
-      return { name, state: /** @type {const} */ ("ok"), text: "this machine can isolate local commands" };
+      const landlock = ["enforced", "partial"].includes(String(sandbox.isolation?.landlock.state));
+      return { name, state: /** @type {const} */ ("ok"), text: "this machine can isolate local commands", landlock };
     } finally {
       await sandbox.close();
     }
@@ -145,8 +147,8 @@ async function local() {
   }
 }
 
-/** @returns {Finding[]} */
-function kernel() {
+/** @param {boolean} [hasLandlock] where it was tried; the file is not there in every container @returns {Finding[]} */
+function kernel(hasLandlock) {
   if (process.platform !== "linux") return [];
   const read = (/** @type {string} */ file) => {
     try {
@@ -156,7 +158,7 @@ function kernel() {
     }
   };
   const namespaces = Number(read("/proc/sys/user/max_user_namespaces")) > 0 && read("/proc/sys/kernel/unprivileged_userns_clone") !== "0";
-  const landlock = read("/sys/kernel/security/lsm").split(",").includes("landlock");
+  const landlock = hasLandlock ?? read("/sys/kernel/security/lsm").split(",").includes("landlock");
   const seccomp = /^Seccomp:/m.test(read("/proc/self/status"));
   const cgroups = existsSync("/sys/fs/cgroup/cgroup.controllers");
   const rows = /** @type {[string, boolean, string, string][]} */ ([

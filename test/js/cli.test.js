@@ -270,6 +270,7 @@ describe("on an engine", () => {
     assert.equal(found["native part"][0], "ok");
     assert.match(found.libcurl[1], /libcurl/);
     assert.deepEqual(found["local sandbox"], ["ok", "starts, runs a command"]);
+    if (found.isolation[0] === "ok") assert.equal(found.Landlock[0], "ok", "it was tried, whatever is mounted");
     assert.deepEqual(found.e2b[0], "wrong");
     assert.deepEqual(found.daytona[0], "missing");
     const offline = await cli(["doctor", "--offline"], { env });
