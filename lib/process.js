@@ -4,6 +4,7 @@
 // the one before.
 import { SandboxError } from "./errors.js";
 import { asyncDispose, checkContents, checkString, detached } from "./options.js";
+import { Turns } from "./turns.js";
 
 /** @import { ExecResult } from "../types/index.js" */
 
@@ -22,8 +23,7 @@ export class Process {
   #running;
   /** @type {Promise<ExecResult<any>>} */
   #ended;
-  /** @type {Promise<void>} */
-  #last = Promise.resolve();
+  #turns = new Turns();
   /** @type {Promise<void> | undefined} */
   #ending;
   /** @type {WritableStream<Uint8Array | string> | undefined} */
@@ -55,7 +55,7 @@ export class Process {
   async write(data) {
     if (!isProcess(this)) throw detached("write", "process");
     const bytes = checkContents(data, "data");
-    return this.#next(async () => {
+    return this.#turns.next(async () => {
       for (let at = 0; at < bytes.length; at += PART_BYTES) await this.#running.write(bytes.subarray(at, at + PART_BYTES));
     });
   }
@@ -69,7 +69,7 @@ export class Process {
   async end(data) {
     if (!isProcess(this)) throw detached("end", "process");
     const written = data === undefined ? undefined : this.write(data);
-    this.#ending ??= this.#next(() => this.#running.end()).catch(unlessEnded);
+    this.#ending ??= this.#turns.next(() => this.#running.end()).catch(unlessEnded);
     await Promise.all([written, this.#ending]);
   }
 
@@ -105,13 +105,6 @@ export class Process {
   async [asyncDispose]() {
     await this.kill("SIGKILL");
     await this.#ended.catch(() => {});
-  }
-
-  /** @param {() => Promise<void>} work @returns {Promise<void>} */
-  #next(work) {
-    const done = this.#last.then(work);
-    this.#last = done.catch(() => {});
-    return done;
   }
 
   /** @param {unknown} value */

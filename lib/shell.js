@@ -7,6 +7,7 @@
 // Invariant: one command of a shell runs at a time; none runs without the state, or in another directory than the one before has left.
 import { SandboxError, atSite, captureSite } from "./errors.js";
 import { asyncDispose, checkNames, checkString, detached, invalid } from "./options.js";
+import { Turns } from "./turns.js";
 
 const { randomBytes } = process.getBuiltinModule("node:crypto");
 
@@ -131,8 +132,7 @@ class Shell {
   /** The first one goes first: without it no command writes another. */
   #files;
   #sandboxId;
-  /** @type {Promise<unknown>} */
-  #last = Promise.resolve();
+  #turns = new Turns();
   #isClosed = false;
 
   /** @param {Place} place @param {string} file path of its files without their ends */
@@ -157,7 +157,7 @@ class Shell {
     const given = checkNames(options, COMMAND_OPTIONS, "run");
     checkString(command, "command");
     if (command.includes("\0")) throw invalid("the command must not have U+0000 in it; pass such bytes through stdin or a file");
-    return this.#next(() => this.#run(command, given, site));
+    return this.#turns.next(() => this.#run(command, given, site));
   }
 
   /**
@@ -169,7 +169,7 @@ class Shell {
     if (!isShell(this)) throw detached("close", "shell");
     if (this.#isClosed) return;
     this.#isClosed = true;
-    await this.#next(async () => {
+    await this.#turns.next(async () => {
       if (this.#place.id() === this.#sandboxId) await this.#remove();
       this.#place.files.delete(this.#files);
     });
@@ -184,17 +184,6 @@ class Shell {
 
   [asyncDispose]() {
     return this.close();
-  }
-
-  /**
-   * @template T
-   * @param {() => Promise<T>} work
-   * @returns {Promise<T>}
-   */
-  #next(work) {
-    const done = this.#last.then(work);
-    this.#last = done.catch(() => {});
-    return done;
   }
 
   /** @param {string} command @param {Record<string, any>} options @param {{ stack?: string }} site */

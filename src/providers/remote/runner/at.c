@@ -9,8 +9,6 @@
 
 /* For an entry with a long name; and for all of them. */
 #define ENTRY_BYTES ((size_t)320)
-#define MIN_BYTES ((size_t)64 << 10)
-#define MAX_BYTES ((size_t)8 << 20)
 
 enum { STAMP = 96 };
 
@@ -131,11 +129,8 @@ static void release(sbx_steps *steps) {
 
 static size_t most_bytes(const sbx_path_request *request) {
   if (request->verb == SBX_PATH_PART)
-    return request->length + MIN_BYTES;
-  if (request->verb != SBX_PATH_LIST || request->max_entries < MIN_BYTES / ENTRY_BYTES)
-    return MIN_BYTES;
-  return request->max_entries < MAX_BYTES / ENTRY_BYTES ? request->max_entries * ENTRY_BYTES
-                                                        : MAX_BYTES;
+    return request->length + SBX__RUNNER_LEAST;
+  return sbx__runner_most(request->verb == SBX_PATH_LIST ? request->max_entries : 0, ENTRY_BYTES);
 }
 
 static const char *word_of(const sbx_path_request *request) {

@@ -9,8 +9,6 @@
 
 /* For an entry of a list, with a long path; and for all of them. */
 #define ENTRY_BYTES ((size_t)256)
-#define MIN_BYTES ((size_t)64 << 10)
-#define MAX_BYTES ((size_t)8 << 20)
 
 /* ---- list ----------------------------------------------------------------------------------- */
 
@@ -59,12 +57,6 @@ static void on_listed(sbx_runner_op *op, sbx_runner_report *report, sbx_err *err
   sbx_steps_finish(&op->steps, err);
 }
 
-static size_t most_bytes(size_t max_entries) {
-  if (max_entries < MIN_BYTES / ENTRY_BYTES)
-    return MIN_BYTES;
-  return max_entries < MAX_BYTES / ENTRY_BYTES ? max_entries * ENTRY_BYTES : MAX_BYTES;
-}
-
 /* A program that does something with a path; `most` bytes of something are wanted. */
 static void ask(sbx_runner_op *op, sbx_runner_program program, const char *verb, sbx_slice path,
                 size_t most, sbx__runner_on_report on_report) {
@@ -87,7 +79,8 @@ sbx_op *sbx_runner_list(sbx_runner *runner, sbx_session *session, sbx_slice dir,
     return NULL;
   list->out = out;
   list->max_entries = max_entries;
-  ask(&list->op, SBX_RUNNER_LIST, "list files", dir, most_bytes(max_entries), on_listed);
+  ask(&list->op, SBX_RUNNER_LIST, "list files", dir, sbx__runner_most(max_entries, ENTRY_BYTES),
+      on_listed);
   return &list->op.steps.op;
 }
 

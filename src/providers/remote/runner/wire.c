@@ -82,3 +82,11 @@ void sbx_runner_answered(sbx_runner_op *op, const sbx_runner_answer *answer) {
   op->on_report(op, &report, &err);
   sbx_runner_report_deinit(&report);
 }
+
+size_t sbx__runner_most(size_t entries, size_t each) {
+  const size_t most = (size_t)8 << 20;
+  if (entries > most / each)
+    return most;
+  size_t bytes = entries * each;
+  return bytes > SBX__RUNNER_LEAST ? bytes : SBX__RUNNER_LEAST;
+}

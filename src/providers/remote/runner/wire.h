@@ -38,6 +38,10 @@ typedef struct sbx__runner_question {
 
 void sbx__runner_ask(sbx_runner_op *op, const sbx__runner_question *question,
                      sbx__runner_on_report on_report);
+/* Room for an answer of as many entries as may be wanted, at about `each` bytes; not for all of
+ * very many: a longer answer is asked for again. */
+#define SBX__RUNNER_LEAST ((size_t)64 << 10)
+size_t sbx__runner_most(size_t entries, size_t each);
 /* The same line once more after a pause, by the rule above; see sbx_steps_repeat(). */
 bool sbx__runner_again(sbx_runner_op *op, const sbx_err *err, sbx_steps_time on_time);
 
