@@ -46,6 +46,8 @@ const { fileURLToPath } = process.getBuiltinModule("node:url");
  * @property {string | undefined} [shell]
  * @property {boolean | undefined} [endBackground]
  * @property {boolean} [openStdin]
+ * @property {number} [ttyColumns]
+ * @property {number} [ttyRows]
  */
 /** @typedef {{ names: string, sizes: Float64Array }} NativeListing each name ends with U+0000 */
 /**
@@ -63,6 +65,7 @@ const { fileURLToPath } = process.getBuiltinModule("node:url");
  * @property {(id: number, running: number, bytes: Uint8Array) => Promise<void>} feed the standard input of a command
  * @property {(id: number, running: number) => Promise<void>} endInput
  * @property {(id: number, running: number, name: string) => Promise<void>} signal
+ * @property {(id: number, running: number, columns: number, rows: number) => Promise<void>} resize
  * @property {(id: number, path: string, bytes: Uint8Array) => Promise<void>} write
  * @property {(id: number, path: string, maxBytes: number) => Promise<Buffer | null>} read
  * @property {(id: number, maxEntries: number) => Promise<NativeListing>} list

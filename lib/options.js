@@ -387,6 +387,12 @@ export function checkContents(value, name) {
   throw invalid(`\`${name}\` must be a string or a Uint8Array, not ${kindOf(value)}`);
 }
 
+/** @param {unknown} value @param {string} name @returns {{ columns: number, rows: number }} */
+export function checkTtySize(value, name) {
+  const { columns, rows } = checkNames(value, ["columns", "rows"], name);
+  return { columns: checkInteger(columns, `${name}.columns`, 1, 65535), rows: checkInteger(rows, `${name}.rows`, 1, 65535) };
+}
+
 /**
  * Strict base64: the standard alphabet; line breaks are left out and padding may be missing.
  *

@@ -3,7 +3,7 @@
 // Invariant: what is written reaches the command in the order of the calls, a part at a time: one is sent when the sandbox has taken
 // the one before.
 import { SandboxError } from "./errors.js";
-import { asyncDispose, checkContents, checkString, detached } from "./options.js";
+import { asyncDispose, checkContents, checkString, checkTtySize, detached } from "./options.js";
 import { Turns } from "./turns.js";
 
 /** @import { ExecResult } from "../types/index.js" */
@@ -16,6 +16,7 @@ const PART_BYTES = 1024 * 1024;
  * @property {(bytes: Uint8Array) => Promise<void>} write resolves when the sandbox has taken them
  * @property {() => Promise<void>} end
  * @property {(name: string) => Promise<void>} signal
+ * @property {(size: { columns: number, rows: number }) => Promise<void>} resize
  */
 
 /** @implements {AsyncDisposable} */
@@ -82,13 +83,18 @@ export class Process {
   async kill(signal = "SIGTERM") {
     if (!isProcess(this)) throw detached("kill", "process");
     checkString(signal, "signal");
-    try {
-      await this.#running.signal(signal);
-      return true;
-    } catch (error) {
-      unlessEnded(error);
-      return false;
-    }
+    return whileItRuns(this.#running.signal(signal));
+  }
+
+  /**
+   * Gives its terminal another size, of which it is told with SIGWINCH. Rejects with ERR_SANDBOX_INVALID_ARG when it has none.
+   *
+   * @param {{ columns: number, rows: number }} size
+   * @returns {Promise<boolean>} false when it had ended before
+   */
+  async resize(size) {
+    if (!isProcess(this)) throw detached("resize", "process");
+    return whileItRuns(this.#running.resize(checkTtySize(size, "size")));
   }
 
   /**
@@ -114,6 +120,17 @@ export class Process {
 }
 
 const isProcess = Process.is;
+
+/** @param {Promise<void>} given @returns {Promise<boolean>} false: it had ended before */
+async function whileItRuns(given) {
+  try {
+    await given;
+    return true;
+  } catch (error) {
+    unlessEnded(error);
+    return false;
+  }
+}
 
 /** @param {unknown} error */
 function unlessEnded(error) {

@@ -9,7 +9,7 @@ import { native } from "./native.js";
 import {
   DEFAULT_OUTPUT_BYTES, MAX_EXEC_TIMEOUT_SECONDS, MAX_OUTPUT_BYTES, asyncDispose, bytesOf, checkBase64, checkBoolean, checkBudget,
   checkContents, checkEncoding, checkEnv, checkInteger, checkMaxOutputBytes, checkNames, checkNumber, checkSignal, checkString,
-  checkTimeoutSeconds, checkWord, detached, inspectKey, invalid, plainBytes, reading, shownAs,
+  checkTimeoutSeconds, checkTtySize, checkWord, detached, inspectKey, invalid, plainBytes, reading, shownAs,
 } from "./options.js";
 import { events, isRecorded, needEvents } from "./recording.js";
 import { DECODER, NOTHING, entriesOf, execResult, inParts, infoOf, listen, partsOf, textOf } from "./results.js";
@@ -34,6 +34,7 @@ export const COMMON_OPTIONS = Object.freeze([
 /** What spawn() takes: exec()'s, without what is to run, and the input. */
 const SPAWN_OPTIONS = Object.freeze([
   "cwd", "env", "timeoutSeconds", "maxOutputBytes", "truncate", "mergeStreams", "shell", "background", "encoding", "onStdout", "onStderr", "signal",
+  "tty",
 ]);
 /** Most bytes of one file unless told otherwise; and what the core can hold at all. */
 const DEFAULT_READ_BYTES = 256 * 1024 * 1024;
@@ -97,7 +98,7 @@ const BACKGROUND = /** @type {const} */ (["keep", "end"]);
 /** Bits of the native `capabilities`, in order. */
 const CAPABILITIES = Object.freeze([
   "separateStreams", "trueOrder", "stdin", "cwd", "kill", "list", "local", "contexts", "lifetime", "pause",
-  "extend", "paths", "streams", "spawn",
+  "extend", "paths", "streams", "spawn", "tty",
 ]);
 
 /** Few manifests turn a network off, and most programs have no manifest. */
@@ -395,9 +396,11 @@ export class NativeSandbox {
   async spawn(command, options) {
     const site = siteOf(this, NativeSandbox.prototype.spawn);
     const given = checkNames(options, SPAWN_OPTIONS, "spawn");
-    const { timeoutSeconds = Infinity } = given;
+    const { timeoutSeconds = Infinity, tty, ...others } = given;
     const what = typeof command === "string" ? { command } : { argv: command };
-    const spec = { ...this.#execSpec({ ...given, ...what, timeoutSeconds }, EXEC_BOUNDS), openStdin: true };
+    const size = tty === undefined ? undefined : checkTtySize(tty, "tty");
+    const terminal = size && { ttyColumns: size.columns, ttyRows: size.rows };
+    const spec = { ...this.#execSpec({ ...others, ...what, timeoutSeconds }, EXEC_BOUNDS), openStdin: true, ...terminal };
     const signal = checkSignal(given.signal);
     const asText = checkWord(given.encoding ?? "utf8", ["utf8", "buffer"], "encoding") === "utf8";
     const listener = listen(given, asText);
@@ -423,6 +426,7 @@ export class NativeSandbox {
       write: (bytes) => give((call) => this.#handle.feed(call, id, bytes)),
       end: () => give((call) => this.#handle.endInput(call, id)),
       signal: (name) => give((call) => this.#handle.signal(call, id, name)),
+      resize: ({ columns, rows }) => give((call) => this.#handle.resize(call, id, columns, rows)),
     });
   }
 

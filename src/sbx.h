@@ -132,6 +132,7 @@ enum {
   SBX_CAP_PATHS = 1u << 11,   /* sbx_sandbox_stat(), _list_dir(), _remove(), _move(), _make_dir() */
   SBX_CAP_PARTS = 1u << 12,   /* sbx_sandbox_read_part(), _write_part() */
   SBX_CAP_SPAWN = 1u << 13,   /* sbx_exec_spec.open_stdin, and what it is for */
+  SBX_CAP_TTY = 1u << 14,     /* sbx_exec_spec.tty */
 };
 
 /* Makes a sandbox object; no I/O, nothing is created yet.
@@ -214,6 +215,11 @@ typedef enum sbx_stream { SBX_STDOUT, SBX_STDERR } sbx_stream;
 /* Which part of too much output is kept. */
 typedef enum sbx_truncate { SBX_KEEP_HEAD, SBX_KEEP_HEAD_AND_TAIL } sbx_truncate;
 
+/* Of a terminal, in characters; 0: no terminal. */
+typedef struct sbx_tty_size {
+  uint16_t columns, rows;
+} sbx_tty_size;
+
 typedef struct sbx_env_var {
   sbx_slice name;  /* [A-Za-z_][A-Za-z0-9_]* */
   sbx_slice value; /* no NUL */
@@ -236,6 +242,10 @@ typedef struct sbx_exec_spec {
   /* Standard input stays open for sbx_call_write(), and the command takes signals; `stdin_bytes` is
    * empty then. Needs SBX_CAP_SPAWN. */
   bool open_stdin;
+  /* The command has a terminal of this size, which is its standard input and both of its outputs:
+   * all of it comes as stdout, with the terminal's line ends. TERM is xterm-256color unless `env`
+   * has another. Needs `open_stdin` and SBX_CAP_TTY. */
+  sbx_tty_size tty;
   /* CODE: name of the interpreter's context to run in, made at its first use; empty: the default
    * one. Needs SBX_CAP_CONTEXTS. */
   sbx_slice context;
@@ -303,7 +313,7 @@ typedef void (*sbx_output_cb)(void *arg, sbx_stream stream, sbx_slice bytes);
 int sbx_sandbox_exec(sbx_sandbox *sb, const sbx_exec_spec *spec, sbx_output_cb on_output,
                      sbx_exec_cb cb, void *arg, sbx_call **out, sbx_err *err);
 
-/* The three below are for a command with `open_stdin`, from sbx_sandbox_exec() until its own
+/* The four below are for a command with `open_stdin`, from sbx_sandbox_exec() until its own
  * callback has returned; they may be called before it runs. Each callback comes once, for a command
  * that has ended meanwhile with SBX_ECLOSED and perhaps after the command's own. Errors at once:
  * SBX_EINVAL (the call is no such command), SBX_ECLOSED (it has ended, or its input has),
@@ -316,12 +326,16 @@ int sbx_sandbox_exec(sbx_sandbox *sb, const sbx_exec_spec *spec, sbx_output_cb o
  * than SBX_INPUT_MAX would wait. SBX_ECLOSED also when the command has closed its input: then a
  * part may have been read. */
 int sbx_call_write(sbx_call *call, sbx_slice bytes, sbx_done_cb cb, void *arg, sbx_err *err);
-/* Ends the standard input, behind what was written before. */
+/* Ends the standard input, behind what was written before; of a terminal by what Ctrl-D writes,
+ * which is the end at the beginning of a line. */
 int sbx_call_end_input(sbx_call *call, sbx_done_cb cb, void *arg, sbx_err *err);
 /* Sends a signal to the command and what it has started in its process group. `name` is one of
  * SIGHUP, SIGINT, SIGQUIT, SIGKILL, SIGUSR1, SIGUSR2, SIGTERM, SIGCONT and SIGSTOP, else
  * SBX_EINVAL; SIGKILL ends the whole process tree. */
 int sbx_call_signal(sbx_call *call, const char *name, sbx_done_cb cb, void *arg, sbx_err *err);
+/* Gives the command's terminal another size, of which the command is told with SIGWINCH. SBX_EINVAL
+ * also when it has no terminal, or a side of `size` is 0. */
+int sbx_call_resize(sbx_call *call, sbx_tty_size size, sbx_done_cb cb, void *arg, sbx_err *err);
 
 /* Paths, that of a working directory included: relative to the base directory, absolute, or "~" and
  * "~/x" for the home of the sandbox's user. "~other" is SBX_EINVAL; write "./~other" for such a

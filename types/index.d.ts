@@ -186,11 +186,27 @@ export interface SandboxShell {
 export type SandboxSpawnOptions = Omit<
   ExecText,
   "command" | "code" | "language" | "context" | "argv" | "stdin" | "encoding"
->;
+> &
+  SandboxTtyOption;
 export type SandboxSpawnBytesOptions = Omit<
   ExecBytes,
   "command" | "code" | "language" | "context" | "argv" | "stdin"
->;
+> &
+  SandboxTtyOption;
+
+/** In characters; each from 1 to 65535. */
+export interface SandboxTtySize {
+  columns: number;
+  rows: number;
+}
+
+export interface SandboxTtyOption {
+  /**
+   * The command has a terminal of this size: its input and both outputs, so that all it prints comes as stdout, with the line ends of
+   * a terminal. `TERM` is xterm-256color unless `env` has another. Needs `capabilities.tty`.
+   */
+  tty?: SandboxTtySize | undefined;
+}
 
 /** What a command of spawn() can be sent. */
 export type SandboxSignal =
@@ -213,13 +229,21 @@ export interface SandboxProcess<T extends string | Uint8Array = string> {
    * reads. Rejects with ERR_SANDBOX_CLOSED when the command has ended or has closed its input, and after `end()`.
    */
   write(data: string | Uint8Array): Promise<void>;
-  /** Ends the standard input, behind what was written before, and behind `data`, which is written as by write(). */
+  /**
+   * Ends the standard input, behind what was written before, and behind `data`, which is written as by write(). Of a terminal by what
+   * Ctrl-D writes, which is the end at the beginning of a line.
+   */
   end(data?: string | Uint8Array): Promise<void>;
   /**
    * Sends a signal, SIGTERM when left out, to the command and what it has started in its process group; SIGKILL ends the whole
    * process tree. Resolves to false when the command had ended before.
    */
   kill(signal?: SandboxSignal): Promise<boolean>;
+  /**
+   * Gives its terminal another size, of which it is told with SIGWINCH. Resolves to false when it had ended before; rejects with
+   * ERR_SANDBOX_INVALID_ARG when it has no terminal.
+   */
+  resize(size: SandboxTtySize): Promise<boolean>;
   /** What became of it, as exec() tells it: its output, too. */
   wait(): Promise<ExecResult<T>>;
   /** Ends it with SIGKILL, if it still runs. */
@@ -412,6 +436,8 @@ export interface SandboxCapabilities {
   readonly streams: boolean;
   /** spawn() works. */
   readonly spawn: boolean;
+  /** spawn() takes `tty`. */
+  readonly tty: boolean;
 }
 
 /** What is at a path. */

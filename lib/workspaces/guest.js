@@ -74,7 +74,7 @@ export class Guest {
   /** A guest has no spawn(). */
   get capabilities() {
     const all = this.#port.capabilities;
-    return all && Object.freeze({ ...all, spawn: false });
+    return all && Object.freeze({ ...all, spawn: false, tty: false });
   }
 
   get networkIsolation() {

@@ -40,6 +40,7 @@ Napi::Function Sandbox::Define(Napi::Env env) {
                          InstanceMethod<&Sandbox::Feed>("feed"),
                          InstanceMethod<&Sandbox::EndInput>("endInput"),
                          InstanceMethod<&Sandbox::Signal>("signal"),
+                         InstanceMethod<&Sandbox::Resize>("resize"),
                          InstanceMethod<&Sandbox::Write>("write"),
                          InstanceMethod<&Sandbox::Read>("read"),
                          InstanceMethod<&Sandbox::List>("list"),
@@ -225,6 +226,22 @@ Napi::Value Sandbox::Signal(const Napi::CallbackInfo &info) {
     return Napi::Value();
   return Give(info, [&](sbx_call *command, Call *call, sbx_err *err) {
     return sbx_call_signal(command, name.CString(), Call::OnDone, call, err);
+  });
+}
+
+/* resize(callId, running, columns, rows) */
+Napi::Value Sandbox::Resize(const Napi::CallbackInfo &info) {
+  uint64_t columns = 0, rows = 0;
+  if (!ReadCount(info.Env(), info[2], "columns", &columns) ||
+      !ReadCount(info.Env(), info[3], "rows", &rows))
+    return Napi::Value();
+  if (columns > UINT16_MAX || rows > UINT16_MAX) {
+    ThrowType(info.Env(), "columns, rows", "at most 65535");
+    return Napi::Value();
+  }
+  const sbx_tty_size size = {static_cast<uint16_t>(columns), static_cast<uint16_t>(rows)};
+  return Give(info, [&](sbx_call *command, Call *call, sbx_err *err) {
+    return sbx_call_resize(command, size, Call::OnDone, call, err);
   });
 }
 

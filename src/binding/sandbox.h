@@ -34,6 +34,7 @@ private:
   Napi::Value Feed(const Napi::CallbackInfo &info);
   Napi::Value EndInput(const Napi::CallbackInfo &info);
   Napi::Value Signal(const Napi::CallbackInfo &info);
+  Napi::Value Resize(const Napi::CallbackInfo &info);
   Napi::Value Write(const Napi::CallbackInfo &info);
   Napi::Value Read(const Napi::CallbackInfo &info);
   Napi::Value List(const Napi::CallbackInfo &info);

@@ -250,6 +250,19 @@ bool ExecArgs::ReadTexts(Napi::Env env, Napi::Object object) {
   return true;
 }
 
+/* Of a terminal; absent: as it was. */
+bool ReadSide(Napi::Env env, Napi::Object object, const char *key, const char *name,
+              uint16_t *side) {
+  Napi::Value value;
+  uint64_t count = *side;
+  if (!Get(env, object, key, &value) || (!value.IsEmpty() && !ReadCount(env, value, name, &count)))
+    return false;
+  if (count > UINT16_MAX)
+    return ThrowType(env, name, "at most 65535");
+  *side = static_cast<uint16_t>(count);
+  return true;
+}
+
 bool ExecArgs::ReadNumbers(Napi::Env env, Napi::Object object) {
   Napi::Value timeout, max_output;
   if (!Get(env, object, "timeoutMs", &timeout) ||
@@ -266,6 +279,9 @@ bool ExecArgs::ReadNumbers(Napi::Env env, Napi::Object object) {
     else if (!ReadCount(env, timeout, "spec.timeoutMs", &spec_.timeout_ms))
       return false;
   }
+  if (!ReadSide(env, object, "ttyColumns", "spec.ttyColumns", &spec_.tty.columns) ||
+      !ReadSide(env, object, "ttyRows", "spec.ttyRows", &spec_.tty.rows))
+    return false;
   uint64_t bytes = 0;
   if (!max_output.IsEmpty() && !ReadCount(env, max_output, "spec.maxOutputBytes", &bytes))
     return false;

@@ -13,6 +13,7 @@
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
+#include <sys/ioctl.h>
 #include <sys/mman.h>
 #include <sys/stat.h>
 #include <sys/wait.h>
@@ -132,6 +133,8 @@ static _Noreturn void run_command(const sbx__guard_command *cmd, pid_t guard_pid
     failure.step = SBX_GUARD_STEP_CWD;
     failure.error = errno;
   } else if (!place_fds(cmd)) {
+    failure.error = errno;
+  } else if (isatty(STDIN_FILENO) && ioctl(STDIN_FILENO, TIOCSCTTY, 0) != 0) {
     failure.error = errno;
   } else if (cmd->confine != NULL && (failure.error = sbx__confine_enter(cmd->confine)) != 0) {
     failure.step = SBX_GUARD_STEP_CONFINE;

@@ -4,8 +4,8 @@
  * was killed leaves processes of which nobody knows whose they are; then all commands end.
  *
  * Invariant: a command is served only when every required layer was there, and only with
- * descriptors that lead nowhere: pipes, sockets, memory, and /dev/null. A directory of the host
- * would be a way out. */
+ * descriptors that lead nowhere: pipes, sockets, memory, /dev/null, and a terminal that the host
+ * has made for the command. A directory of the host would be a way out. */
 #include "guard/init.h"
 
 #ifdef __linux__
@@ -232,14 +232,20 @@ static void collect(first *f) {
   }
 }
 
+/* The command's end of a pseudo terminal. */
+static bool is_terminal(dev_t device) {
+  return major(device) >= 136 && major(device) <= 143;
+}
+
 static bool is_harmless(int fd) {
   struct stat st;
   if (fstat(fd, &st) != 0)
     return false;
   if (S_ISREG(st.st_mode))
     return st.st_nlink == 0;
-  return S_ISFIFO(st.st_mode) || S_ISSOCK(st.st_mode) ||
-         (S_ISCHR(st.st_mode) && st.st_rdev == makedev(1, 3));
+  if (S_ISCHR(st.st_mode))
+    return st.st_rdev == makedev(1, 3) || is_terminal(st.st_rdev);
+  return S_ISFIFO(st.st_mode) || S_ISSOCK(st.st_mode);
 }
 
 static bool are_harmless(const sbx__guard_command *cmd) {

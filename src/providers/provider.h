@@ -114,13 +114,19 @@ typedef struct sbx_stats {
   sbx_buf part;
 } sbx_stats;
 
-typedef enum sbx_input_kind { SBX_INPUT_WRITE, SBX_INPUT_END, SBX_INPUT_SIGNAL } sbx_input_kind;
+typedef enum sbx_input_kind {
+  SBX_INPUT_WRITE,
+  SBX_INPUT_END,
+  SBX_INPUT_SIGNAL,
+  SBX_INPUT_RESIZE
+} sbx_input_kind;
 
 /* What a command with `open_stdin` is given while it runs. */
 typedef struct sbx_input {
   sbx_input_kind kind;
   sbx_slice bytes;    /* WRITE: not empty */
   const char *signal; /* SIGNAL: "SIGTERM", of those that sbx_call_signal() knows; static */
+  sbx_tty_size size;  /* RESIZE */
 } sbx_input;
 
 typedef struct sbx_provider {

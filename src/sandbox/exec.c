@@ -344,6 +344,15 @@ int sbx_call_end_input(sbx_call *call, sbx_done_cb cb, void *arg, sbx_err *err) 
   return give(call, &input, cb, arg, err);
 }
 
+int sbx_call_resize(sbx_call *call, sbx_tty_size size, sbx_done_cb cb, void *arg, sbx_err *err) {
+  const sbx_input input = {.kind = SBX_INPUT_RESIZE, .size = size};
+  if (size.columns == 0 || size.rows == 0)
+    return sbx_err_set(err, SBX_EINVAL, "a terminal has at least one column and one row");
+  if (call->kind == &exec_kind && exec_of(call)->spec.tty.columns == 0)
+    return sbx_err_set(err, SBX_EINVAL, "the command has no terminal; start it with one");
+  return give(call, &input, cb, arg, err);
+}
+
 int sbx_call_signal(sbx_call *call, const char *name, sbx_done_cb cb, void *arg, sbx_err *err) {
   const sbx_input input = {.kind = SBX_INPUT_SIGNAL, .signal = sbx__signal_name(name)};
   if (input.signal == NULL)

@@ -33,7 +33,7 @@ const char *sbx__signal_name(const char *name) {
 }
 
 static sbx__given **lane_of(sbx__inputs *inputs, sbx_input_kind kind) {
-  return &inputs->lanes[kind == SBX_INPUT_SIGNAL];
+  return &inputs->lanes[kind == SBX_INPUT_SIGNAL || kind == SBX_INPUT_RESIZE];
 }
 
 /* ---- the end of one ---- */
@@ -118,11 +118,11 @@ void sbx__inputs_init(sbx__inputs *inputs, sbx_sandbox *sb) {
 
 int sbx__inputs_add(sbx__inputs *inputs, const sbx_input *what, sbx_done_cb cb, void *arg,
                     sbx_err *err) {
-  bool is_signal = what->kind == SBX_INPUT_SIGNAL;
+  bool is_input = what->kind == SBX_INPUT_WRITE || what->kind == SBX_INPUT_END;
   size_t len = what->bytes.len;
   if (inputs->over)
     return say_ended(err);
-  if (inputs->closed && !is_signal)
+  if (inputs->closed && is_input)
     return sbx_err_set(err, SBX_ECLOSED,
                        "the standard input of the command was ended before, and takes no more");
   if (len > SBX_INPUT_MAX - inputs->waiting)

@@ -12,7 +12,7 @@ const char *sbx__signal_name(const char *name);
 
 typedef struct sbx__given sbx__given;
 
-/* The standard input, and the signals, which do not wait for it. */
+/* The standard input; and signals and sizes, which do not wait for it. */
 enum { SBX__LANES = 2 };
 
 typedef struct sbx__inputs {

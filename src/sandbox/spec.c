@@ -175,6 +175,14 @@ int sbx__check_spec(const sbx_exec_spec *spec, uint32_t caps, sbx_err *err) {
                        "this sandbox cannot keep the standard input of a command open, nor send it "
                        "signals; give all input with the command, or write a file and redirect "
                        "from it");
+  if ((spec->tty.columns == 0) != (spec->tty.rows == 0))
+    return sbx_err_set(err, SBX_EINVAL, "a terminal has at least one column and one row");
+  if (spec->tty.columns > 0 && !spec->open_stdin)
+    return sbx_err_set(err, SBX_EINVAL,
+                       "a command with a terminal has its standard input open (`open_stdin`)");
+  if (spec->tty.columns > 0 && !(caps & SBX_CAP_TTY))
+    return sbx_err_set(err, SBX_EUNSUPPORTED,
+                       "this sandbox has no terminals; start the command without one");
   if (spec->open_stdin && spec->stdin_bytes.len > 0)
     return sbx_err_set(
         err, SBX_EINVAL,

@@ -31,6 +31,7 @@ for (const provider of providers) {
       const error = await rejection(sandbox.spawn("cat"));
       assert.equal(error.code, "ERR_SANDBOX_UNSUPPORTED");
       assert.match(error.message, /redirect from it/);
+      assert.equal(sandbox.capabilities.tty, false);
       assert.deepEqual([sandbox.sandboxId, world.existing()], [null, []]);
     });
     continue;
@@ -164,6 +165,57 @@ for (const provider of providers) {
       mend();
       const missing = await sandbox.spawn("cat", { cwd: "no/such" });
       assert.equal(await codeOf(missing.wait()), "ERR_SANDBOX_INVALID_ARG");
+    });
+
+    test("a terminal: its size, what is typed, Ctrl-C and Ctrl-D", async (t) => {
+      const sandbox = provider.world(t).make();
+      assert.equal(sandbox.capabilities.tty, true);
+      const tty = { columns: 91, rows: 17 };
+      const command = 'test -t 0 && test -t 1 && test -t 2 && stty size && echo "$TERM" >&2; trap "stty size; exit 7" WINCH; echo ready; while :; do sleep 0.02; done';
+      const sized = await saying(sandbox, "ready", command, { tty });
+      assert.equal(await sized.resize({ columns: 40, rows: 5 }), true);
+      const { stdout, stderr, output, exitCode } = await sized.wait();
+      assert.deepEqual([stdout, stderr, exitCode], ["17 91\r\nxterm-256color\r\nready\r\n5 40\r\n", "", 7]);
+      assert.equal(output, stdout);
+      assert.equal(await sized.resize(tty), false, "it has ended");
+
+      const reading = await saying(sandbox, "ready", "stty -echo; echo ready; cat; echo over", { tty, env: { TERM: "dumb" } });
+      await reading.end("typed\n");
+      assert.equal((await reading.wait()).stdout, "ready\r\ntyped\r\nover\r\n");
+
+      const interrupted = await saying(sandbox, "ready", "echo ready; exec sleep 1000", { tty });
+      await interrupted.write("\u0003");
+      const end = await interrupted.wait();
+      assert.deepEqual([end.status, end.signal], ["signalled", "SIGINT"]);
+    });
+
+    test("a terminal: a program that is talked to, much output, and the end of all", async (t) => {
+      const sandbox = provider.world(t).make();
+      const tty = { columns: 80, rows: 24 };
+      let text = "";
+      const shell = await sandbox.spawn(["bash", "--norc", "--noprofile", "-i"], { tty, env: { PS1: "$ " }, onStdout: (part) => (text += part) });
+      await shell.write("echo sum $((6 * 7)); sleep 1000 &\n");
+      await eventually("the shell has answered", () => text.includes("sum 42"));
+      await shell.write("jobs\n");
+      await eventually("the shell has job control", () => /\[1\]\+ {2}Running/.test(text));
+      await shell.end();
+      const { status, exitCode } = await shell.wait();
+      assert.deepEqual([status, exitCode], ["exited", 0]);
+
+      const much = await sandbox.spawn("seq 1 50000", { tty });
+      const { stdout } = await much.wait();
+      assert.equal(stdout, Array.from({ length: 50_000 }, (_, index) => `${index + 1}\r\n`).join(""));
+    });
+
+    test("a terminal of no size is refused, and there is none to resize without one", async (t) => {
+      const sandbox = provider.world(t).make();
+      for (const tty of [{ columns: 0, rows: 1 }, { columns: 80 }, { columns: 80, rows: 70_000 }, "80x24"]) {
+        assert.equal(await codeOf(sandbox.spawn("true", { tty })), "ERR_SANDBOX_INVALID_ARG");
+      }
+      const process = await saying(sandbox, "ready", "echo ready; cat");
+      assert.match((await rejection(process.resize({ columns: 1, rows: 1 }))).message, /has no terminal/);
+      await process.end();
+      assert.equal((await process.wait()).exitCode, 0);
     });
   });
 }

@@ -57,6 +57,44 @@ static void test_input_and_its_end_come_in_order(void **state) {
   local_result_free(&r);
 }
 
+static void test_a_terminal_has_a_size_and_ends(void **state) {
+  local_fixture *f = of(state);
+  local_result r;
+  told sized = {0}, end = {0};
+  sbx_err err;
+  sbx_exec_spec spec = open_shell("stty -echo size; cat; stty size");
+  spec.tty = (sbx_tty_size){.columns = 80, .rows = 24};
+  local_begin(f, &r, &spec, false);
+  assert_int_equal(sbx_call_resize(r.call, (sbx_tty_size){0, 1}, on_told, &sized, &err),
+                   SBX_EINVAL);
+  assert_int_equal(sbx_call_end_input(r.call, on_told, &end, &err), SBX_OK);
+  local_await(f, &r);
+  await(f, &end);
+  assert_slice(sbx_buf_slice(&r.output), LIT("24 80\r\n24 80\r\n"));
+  local_result_free(&r);
+}
+
+static void test_a_terminal_is_made_whole_or_not_at_all(void **state) {
+  local_fixture *f = of(state);
+  local_result r;
+  told sized = {0};
+  sbx_err err;
+  sbx_exec_spec spec = local_shell("true");
+  spec.tty = (sbx_tty_size){.columns = 80, .rows = 24};
+  sbx_call *call = NULL;
+  assert_int_equal(sbx_sandbox_exec(f->sb, &spec, NULL, NULL, NULL, &call, &err), SBX_EINVAL);
+  spec.open_stdin = true;
+  spec.tty.rows = 0;
+  assert_int_equal(sbx_sandbox_exec(f->sb, &spec, NULL, NULL, NULL, &call, &err), SBX_EINVAL);
+  sbx_exec_spec plain = open_shell("cat");
+  local_begin(f, &r, &plain, false);
+  assert_int_equal(sbx_call_resize(r.call, (sbx_tty_size){1, 1}, on_told, &sized, &err),
+                   SBX_EINVAL);
+  assert_int_equal(sbx_call_end_input(r.call, NULL, NULL, &err), SBX_OK);
+  local_await(f, &r);
+  local_result_free(&r);
+}
+
 /* The host of this library has not told the system to ignore SIGPIPE. */
 static void test_a_closed_input_is_told_and_no_signal(void **state) {
   local_fixture *f = of(state);
@@ -149,6 +187,8 @@ static void test_only_a_command_that_wants_it_is_given_something(void **state) {
 
 int main(void) {
   const struct CMUnitTest tests[] = {
+      TEST(test_a_terminal_has_a_size_and_ends),
+      TEST(test_a_terminal_is_made_whole_or_not_at_all),
       TEST(test_input_and_its_end_come_in_order),
       TEST(test_a_closed_input_is_told_and_no_signal),
       TEST(test_what_waits_is_bounded_and_ends_with_the_command),

@@ -52,6 +52,20 @@ tell([attempt(lambda: fcntl.ioctl(0, r, b"x")) for r in (0x5412, 0x541C)] + [rea
     assert.deepEqual(told, ["EPERM", "EPERM", "ENOENT"]);
   });
 
+  test("33 a command with a terminal of its own types nothing into it, and gets at no other one", async () => {
+    const code = `
+import fcntl, os
+for what in (lambda: fcntl.ioctl(0, 0x5412, b"x"), lambda: fcntl.ioctl(0, 0x541C, b"x"), lambda: os.open("/dev/tty", os.O_RDWR),
+             lambda: os.open("/dev/ptmx", os.O_RDWR), lambda: os.listdir("/dev/pts")):
+    try: print("ok", what())
+    except OSError as e: print(e.strerror)
+print(os.isatty(0))`;
+    const command = await sandbox.spawn(["python3", "-c", code], { tty: { columns: 80, rows: 24 } });
+    const { stdout } = await command.wait();
+    const no = ["Operation not permitted", "No such file or directory"];
+    assert.deepEqual(stdout.trim().split("\r\n"), [no[0], no[0], no[1], no[1], no[1], "True"]);
+  });
+
   test("24, 25, 26 neither this machine nor any other one is reached", async (t) => {
     const server = createServer().listen(0, "127.0.0.1");
     await once(server, "listening");

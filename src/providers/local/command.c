@@ -241,7 +241,7 @@ static int add_env(sbx_buf *buf, sbx_guard_spec *head, const sbx_session *sessio
                    const sbx_exec_spec *spec) {
   const sbx__env *base = &session->config->env, *proxies = &session->proxies;
   size_t count = 0, given = session->config->env_given;
-  variable *list = sbx_calloc(1 + base->count + proxies->count + spec->env_count, sizeof *list);
+  variable *list = sbx_calloc(2 + base->count + proxies->count + spec->env_count, sizeof *list);
   if (list == NULL)
     return SBX_ENOMEM;
   const char *home = session->config->isolation.wanted ? SBX_GUARD_HOME : session->workspace->path;
@@ -250,6 +250,10 @@ static int add_env(sbx_buf *buf, sbx_guard_spec *head, const sbx_session *sessio
   add_items(list, &count, proxies->items, proxies->count);
   if (base->count > given)
     add_items(list, &count, base->items + given, base->count - given);
+  if (spec->tty.columns > 0) {
+    list[count] = (variable){sbx_slice_str("TERM"), sbx_slice_str("xterm-256color"), count};
+    count++;
+  }
   for (size_t i = 0; i < spec->env_count; i++, count++)
     list[count] = (variable){spec->env[i].name, spec->env[i].value, count};
   qsort(list, count, sizeof *list, by_name);

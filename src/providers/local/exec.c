@@ -475,6 +475,11 @@ static void on_control(void *arg, int events) {
 
 /* ---- start ---------------------------------------------------------------------------------- */
 
+static int watch_pipe(pipe_end *end, sbx_err *err) {
+  return sbx_watch_start(&end->watch, end->exec->op.loop, end->fd, SBX_READABLE, on_output, end,
+                         err);
+}
+
 /* Our end does not block, theirs does: the two have nothing in common but the pipe. */
 static int open_pipe(local_exec *x, int number, int request_fd, sbx_err *err) {
   pipe_end *end = &x->pipes[number];
@@ -484,19 +489,25 @@ static int open_pipe(local_exec *x, int number, int request_fd, sbx_err *err) {
   end->fd = fd[0];
   x->command.fd[request_fd] = fd[1];
   fcntl(end->fd, F_SETFL, O_NONBLOCK);
-  return sbx_watch_start(&end->watch, x->op.loop, end->fd, SBX_READABLE, on_output, end, err);
+  return watch_pipe(end, err);
 }
 
-static int open_channels(local_exec *x, bool merged, sbx_err *err) {
-  int pair[2], *fd = x->command.fd;
-  if (sbx_os_socketpair(pair) != 0)
-    return sbx__local_sys_fail(err, "make a socket", errno);
-  x->control = pair[0];
-  fd[SBX_GUARD_FD_CONTROL] = pair[1];
-  int rc =
-      sbx_watch_start(&x->control_watch, x->op.loop, x->control, SBX_READABLE, on_control, x, err);
-  if (rc == SBX_OK)
-    rc = open_pipe(x, SBX_STDOUT, SBX_GUARD_FD_STDOUT, err);
+/* A terminal stands for the input and both outputs. */
+static int open_terminal(local_exec *x, sbx_tty_size size, sbx_err *err) {
+  pipe_end *end = &x->pipes[SBX_STDOUT];
+  int *fd = x->command.fd;
+  int rc = sbx__local_input_open_tty(&x->input, size, &fd[SBX_GUARD_FD_STDIN], &end->fd, err);
+  for (int i = SBX_GUARD_FD_STDOUT; rc == SBX_OK && i <= SBX_GUARD_FD_STDERR; i++) {
+    fd[i] = fcntl(fd[SBX_GUARD_FD_STDIN], F_DUPFD_CLOEXEC, 0);
+    if (fd[i] < 0)
+      rc = sbx__local_sys_fail(err, "make a terminal", errno);
+  }
+  return rc == SBX_OK ? watch_pipe(end, err) : rc;
+}
+
+static int open_outputs(local_exec *x, bool merged, sbx_err *err) {
+  int *fd = x->command.fd;
+  int rc = open_pipe(x, SBX_STDOUT, SBX_GUARD_FD_STDOUT, err);
   if (rc == SBX_OK && !merged)
     return open_pipe(x, SBX_STDERR, SBX_GUARD_FD_STDERR, err);
   if (rc == SBX_OK) {
@@ -505,6 +516,16 @@ static int open_channels(local_exec *x, bool merged, sbx_err *err) {
       rc = sbx__local_sys_fail(err, "make a pipe", errno);
   }
   return rc;
+}
+
+static int open_control(local_exec *x, sbx_err *err) {
+  int pair[2];
+  if (sbx_os_socketpair(pair) != 0)
+    return sbx__local_sys_fail(err, "make a socket", errno);
+  x->control = pair[0];
+  x->command.fd[SBX_GUARD_FD_CONTROL] = pair[1];
+  return sbx_watch_start(&x->control_watch, x->op.loop, x->control, SBX_READABLE, on_control, x,
+                         err);
 }
 
 /* Hands the command to the helper. What a helper that has ended did not take has not run: then a
@@ -643,13 +664,18 @@ sbx_op *sbx__local_give(sbx_session *session, sbx_op *exec, const sbx_input *inp
 static int start(local_exec *x, const sbx_exec_spec *spec, sbx_err *err) {
   if (!sbx_local_root_is_there(&x->session->workspace->root))
     return sbx__workspace_fail_gone(x->session->workspace, err);
+  bool has_terminal = spec->tty.columns > 0;
   int rc = SBX_OK;
-  if (spec->open_stdin)
+  if (has_terminal)
+    rc = open_terminal(x, spec->tty, err);
+  else if (spec->open_stdin)
     rc = sbx__local_input_open(&x->input, &x->command.fd[SBX_GUARD_FD_STDIN], err);
   if (rc == SBX_OK)
     rc = sbx__command_make(&x->command, x->session, spec, err);
   if (rc == SBX_OK)
-    rc = open_channels(x, spec->merge_streams, err);
+    rc = open_control(x, err);
+  if (rc == SBX_OK && !has_terminal)
+    rc = open_outputs(x, spec->merge_streams, err);
   return rc == SBX_OK ? request(x, err) : rc;
 }
 

@@ -12,16 +12,21 @@
 #include <errno.h>
 #include <fcntl.h>
 #include <signal.h>
+#include <stdlib.h>
 #include <string.h>
+#include <sys/ioctl.h>
 #include <unistd.h>
 
 enum { TURN_BYTES = 256 * 1024 }; /* written before others get their turn */
+
+static const char end_of_file = 4; /* what Ctrl-D writes */
 
 struct sbx__local_give {
   sbx_op op;
   sbx__local_input *input; /* NULL: it is over */
   sbx_slice left;
-  int number; /* of a signal */
+  int number; /* of a signal; 0: a size */
+  sbx_tty_size size;
 };
 
 static void finish(sbx__local_give_op *give, const sbx_err *err) {
@@ -74,9 +79,16 @@ static int number_of(const char *name) {
   return 0;
 }
 
+/* 0 or an errno value. */
+static int set_size(int fd, sbx_tty_size size) {
+  struct winsize window = {.ws_col = size.columns, .ws_row = size.rows};
+  return ioctl(fd, TIOCSWINSZ, &window) == 0 ? 0 : errno;
+}
+
 static void send_signal(sbx__local_input *input) {
   sbx__local_give_op *give = input->signalling;
-  int error = input->send_signal(input->arg, give->number);
+  int error = give->number != 0 ? input->send_signal(input->arg, give->number)
+                                : set_size(input->fd, give->size);
   sbx_err err;
   if (error == EPIPE || error == ECONNRESET || error == EBADF)
     fail(give, SBX_ECLOSED, "the command has ended");
@@ -169,6 +181,38 @@ int sbx__local_input_open(sbx__local_input *input, int *out, sbx_err *err) {
   return SBX_OK;
 }
 
+/* Opens the command's end of a terminal by its name. */
+static int open_slave(int master) {
+  char name[64];
+#ifdef __linux__
+  if (ptsname_r(master, name, sizeof name) != 0)
+    return -1;
+#else
+  const char *known = ptsname(master);
+  if (known == NULL || strlen(known) >= sizeof name)
+    return -1;
+  memcpy(name, known, strlen(known) + 1);
+#endif
+  return open(name, O_RDWR | O_NOCTTY | O_CLOEXEC);
+}
+
+int sbx__local_input_open_tty(sbx__local_input *input, sbx_tty_size size, int *out, int *master,
+                              sbx_err *err) {
+  int fd = posix_openpt(O_RDWR | O_NOCTTY);
+  if (fd < 0)
+    return sbx__local_sys_fail(err, "make a terminal", errno);
+  *master = fd;
+  fcntl(fd, F_SETFD, FD_CLOEXEC);
+  fcntl(fd, F_SETFL, O_NONBLOCK);
+  if (grantpt(fd) != 0 || unlockpt(fd) != 0 || (*out = open_slave(fd)) < 0)
+    return sbx__local_sys_fail(err, "make a terminal", errno);
+  int error = set_size(fd, size);
+  if (error == 0 && (input->fd = fcntl(fd, F_DUPFD_CLOEXEC, 0)) < 0)
+    error = errno;
+  input->is_tty = true;
+  return error == 0 ? SBX_OK : sbx__local_sys_fail(err, "make a terminal", error);
+}
+
 void sbx__local_input_begin(sbx__local_input *input) {
   input->begun = true;
   if (input->signalling != NULL)
@@ -192,7 +236,8 @@ sbx_op *sbx__local_input_give(sbx__local_input *input, const sbx_input *what, sb
     return NULL;
   give->input = input;
   sbx_op_init(&give->op, &give_class, input->loop, done, arg);
-  if (input->over || (what->kind != SBX_INPUT_SIGNAL && input->fd < 0)) {
+  bool needs_fd = what->kind != SBX_INPUT_SIGNAL;
+  if (input->over || (needs_fd && input->fd < 0)) {
     fail(give, SBX_ECLOSED, "the command has ended, or its standard input has");
     return &give->op;
   }
@@ -203,11 +248,19 @@ sbx_op *sbx__local_input_give(sbx__local_input *input, const sbx_input *what, sb
     write_more(input);
     break;
   case SBX_INPUT_END:
+    if (input->is_tty) {
+      give->left = sbx_slice_of(&end_of_file, 1);
+      input->writing = give;
+      write_more(input);
+      break;
+    }
     sbx__close_fd(&input->fd);
     finish(give, NULL);
     break;
   case SBX_INPUT_SIGNAL:
-    give->number = number_of(what->signal);
+  case SBX_INPUT_RESIZE:
+    give->number = what->kind == SBX_INPUT_SIGNAL ? number_of(what->signal) : 0;
+    give->size = what->size;
     input->signalling = give;
     if (input->begun)
       send_signal(input);

@@ -178,7 +178,7 @@ const sbx_provider sbx_local_provider = {
     .id = "local",
     .caps = SBX_CAP_SEPARATE_STREAMS | SBX_CAP_TRUE_ORDER | SBX_CAP_STDIN | SBX_CAP_CWD |
             SBX_CAP_KILL | SBX_CAP_LIST | SBX_CAP_LOCAL | SBX_CAP_PATHS | SBX_CAP_PARTS |
-            SBX_CAP_SPAWN,
+            SBX_CAP_SPAWN | SBX_CAP_TTY,
     .limit_margin_ms = 0,
     .closes_attached = true,
     .kill_budget_ms = 6000, /* the longest grace, and the kill itself */
