@@ -7,6 +7,7 @@ const MOST_RUNNING = 64;
 const CHARACTERS_PER_TOKEN = 4;
 const DEFAULT_TOKENS = 12_500;
 const INTERRUPT = "\u0003";
+const TERMINAL = { columns: 120, rows: 40 };
 
 /**
  * @typedef {object} Running
@@ -16,6 +17,7 @@ const INTERRUPT = "\u0003";
  * @property {string} end how it ended
  * @property {Promise<void>} ended
  * @property {AbortController} controller
+ * @property {boolean} terminal
  * @property {Promise<any>} [child] where its input stays open
  */
 
@@ -40,12 +42,13 @@ export class Commands {
    */
   async run({ cmd, workdir, shell, tty = false, yieldTimeMs = 10_000, maxOutputTokens, runAs }) {
     if (runAs !== undefined) return "Error: this sandbox has one user, so runAs is not there. Nothing was run. Call it again without.";
-    if (tty) return "Error: this sandbox has no terminal. Nothing was run. Call it again without tty; its input stays open for write_stdin all the same.";
+    const terminal = tty && this.#sandbox.capabilities?.tty === true;
+    if (tty && !terminal) return "Error: this sandbox has no terminal. Nothing was run. Call it again without tty; its input stays open for write_stdin all the same.";
     if (this.#running.size >= MOST_RUNNING) return `Error: ${MOST_RUNNING} commands run already. Nothing was run. End one of them with write_stdin and "\\u0003" first.`;
     const began = performance.now();
     const what = shell === undefined ? cmd : [shell, "-c", cmd];
     /** @type {Running} */
-    const running = { waiting: "", lost: 0, hasEnded: false, end: "", ended: Promise.resolve(), controller: new AbortController() };
+    const running = { waiting: "", lost: 0, hasEnded: false, end: "", ended: Promise.resolve(), controller: new AbortController(), terminal };
     running.ended = this.#begin(running, what, workdir);
     const id = ++this.#last;
     this.#running.set(id, running);
@@ -88,6 +91,7 @@ export class Commands {
     const options = {
       cwd, env: this.#env, timeoutSeconds: Infinity, signal: running.controller.signal, onStdout: push, onStderr: push,
       maxOutputBytes: 1, // It is collected here.
+      ...(running.terminal && { tty: TERMINAL }),
     };
     try {
       const spawns = this.#sandbox.capabilities?.spawn === true;
@@ -106,7 +110,7 @@ export class Commands {
   async #send(running, chars, waitMs) {
     const { controller } = running;
     const child = await running.child;
-    if (chars === INTERRUPT) return void (child ? await child.kill("SIGINT") : controller.abort());
+    if (chars === INTERRUPT && !running.terminal) return void (child ? await child.kill("SIGINT") : controller.abort());
     if (!child) throw new Error("the input of a command does not stay open in this sandbox, and nothing was written; write what it reads to a file");
     // What the command does not read at once is not waited for; an error shows in how it ends.
     await within(child.write(chars), waitMs);

@@ -34,7 +34,7 @@ export interface OpenAIAgentsCommand {
   shell?: string;
   /** Without effect: a command has the sandbox's own variables. */
   login?: boolean;
-  /** Refused: there is no terminal. */
+  /** A terminal of 120 by 40 characters where `capabilities.tty` is true; else it is refused. */
   tty?: boolean;
   /** ms after which the answer comes, whether the command has ended or not. */
   yieldTimeMs?: number;
@@ -50,7 +50,7 @@ export interface OpenAIAgentsSandboxSession {
   state: { manifest: any; environment: Record<string, string>; workspaceReady: boolean };
   running(): Promise<boolean>;
   start(): Promise<void>;
-  /** True, so that a model can look at a command again; `tty` is refused all the same. */
+  /** True, so that a model can look at a command again, whatever `capabilities.tty` says. */
   supportsPty(): boolean;
   /** What the command has printed, and how it ended or its number; also when it could not be run. */
   execCommand(args: OpenAIAgentsCommand): Promise<string>;

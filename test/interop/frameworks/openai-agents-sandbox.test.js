@@ -58,7 +58,8 @@ test("commands and files of a run; its sandbox goes with it", async (t) => {
     ["apply_patch", { type: "delete_file", path: "new.txt" }],
     ["apply_patch", { type: "delete_file", path: "new.txt" }],
     ["view_image", { path: "missing.png" }],
-    ["exec_command", { cmd: "true", tty: true }],
+    ["exec_command", { cmd: "stty size; read key; echo $key", tty: true, yield_time_ms: 0 }],
+    ["write_stdin", { session_id: 4, chars: "typed\n", yield_time_ms: 5000 }],
     ["exec_command", { cmd: "echo $0", shell: "sh" }],
   ]);
   const root = outputOf(texts[0]).split("\n")[0];
@@ -72,8 +73,9 @@ test("commands and files of a run; its sandbox goes with it", async (t) => {
   assert.match(texts[6], /deleted/);
   assert.match(texts[7], /not found/);
   assert.match(texts[8], /was not found/);
-  assert.match(texts[9], /^Error: this sandbox has no terminal\. Nothing was run\./);
-  assert.equal(outputOf(texts[10]), "sh\n");
+  assert.match(texts[9], /Process running with session ID/);
+  assert.match(outputOf(texts[9]) + outputOf(texts[10]), /40 120\r\n[^]*typed\r\n/);
+  assert.equal(outputOf(texts[11]), "sh\n");
   assert.equal(made.length, 1);
   assert.match((await rejection(made[0].shell("true"))).code, /CLOSED/);
 });
@@ -182,6 +184,14 @@ test("a long output is cut to head and tail", async (t) => {
   assert.ok(text.length < 4200, `${text.length}`);
   const short = await session.execCommand({ cmd: "seq 1 1000", maxOutputTokens: 10 });
   assert.ok(outputOf(short).length < 80, short);
+  await session.close();
+});
+
+test("a terminal is refused where the sandbox has none", async (t) => {
+  const { client, made } = clientFor(t);
+  const session = await client.create();
+  Object.defineProperty(made[0], "capabilities", { value: { ...made[0].capabilities, tty: false } });
+  assert.match(await session.execCommand({ cmd: "true", tty: true }), /^Error: this sandbox has no terminal\. Nothing was run\./);
   await session.close();
 });
 
