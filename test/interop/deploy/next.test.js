@@ -57,7 +57,7 @@ export default { output: "standalone", serverExternalPackages: ["cloudsandbox"],
   const port = await freePort();
   const server = spawn(process.execPath, ["server.js"], {
     cwd: path.join(elsewhere, "build", path.basename(project)),
-    env: { PATH: process.env.PATH, PORT: String(port), HOSTNAME: "127.0.0.1" },
+    env: { PATH: process.env.PATH, PORT: String(port), HOSTNAME: "127.0.0.1", NEXT_TELEMETRY_DISABLED: "1" },
     stdio: ["ignore", "pipe", "pipe"],
   });
   t.after(() => server.kill("SIGKILL"));
