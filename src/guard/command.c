@@ -132,9 +132,7 @@ static _Noreturn void run_command(const sbx__guard_command *cmd, pid_t guard_pid
   if (fchdir(cmd->fd[SBX_GUARD_FD_CWD]) != 0) {
     failure.step = SBX_GUARD_STEP_CWD;
     failure.error = errno;
-  } else if (!place_fds(cmd)) {
-    failure.error = errno;
-  } else if (isatty(STDIN_FILENO) && ioctl(STDIN_FILENO, TIOCSCTTY, 0) != 0) {
+  } else if (!place_fds(cmd) || (isatty(STDIN_FILENO) && ioctl(STDIN_FILENO, TIOCSCTTY, 0) != 0)) {
     failure.error = errno;
   } else if (cmd->confine != NULL && (failure.error = sbx__confine_enter(cmd->confine)) != 0) {
     failure.step = SBX_GUARD_STEP_CONFINE;

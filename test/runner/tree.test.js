@@ -103,13 +103,24 @@ everyShell("C194 a process in the midst of its exec, of which nothing can be rea
   for (const times of [1, 2, 5]) {
     const command = await start(t, TREES["mark, but no parents and another session"]);
     const { mark, root } = command;
-    const inner = () => living(command).filter(({ line }) => line.startsWith("bash\0-c\0sleep 64"));
+    const inner = () => living(command).filter(({ line, session, pid }) => line.startsWith("bash\0-c\0sleep 64") && session === pid);
     await eventually("it runs", () => inner().length === 1);
     const [{ pid }] = inner();
     const { code } = await runText(shell, whileUnborn(kill, pid, times), ["kill", mark, root]);
     assert.equal(code, 0);
     assert.deepEqual(living(command), [], `${times}`);
   }
+});
+
+everyShell("C194 one that could not be read, and is in no list the next time, is looked at again", async (t, shell) => {
+  const command = await start(t, TREES["mark, but no parents and another session"]);
+  const { mark, root } = command;
+  const inner = () => living(command).filter(({ line, session, pid }) => line.startsWith("bash\0-c\0sleep 64") && session === pid);
+  await eventually("it runs", () => inner().length === 1);
+  const [{ pid }] = inner();
+  const missing = whileUnborn(kill, pid, 1).replace("look() {", `$&\n  if [ "$_cs_p" = ${pid} ] && [ $_cs_late = 1 ]; then _cs_late=2; return 1; fi`);
+  assert.equal((await runText(shell, missing, ["kill", mark, root])).code, 0);
+  assert.deepEqual(living(command), []);
 });
 
 everyShell("processes without variables, and those of the kernel, cost no more looks", async (t, shell) => {

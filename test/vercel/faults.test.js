@@ -99,6 +99,15 @@ describe("a command that has begun, and whose answer breaks: its own result", { 
       assert.equal(runs(engine), 1);
     });
   }
+  test("it is cut off in its first line, long before the command begins", async (t) => {
+    let isFirst = true;
+    const lateCommand = ({ args }) => isFirst && args.join(" ").includes("echo out") && !(isFirst = false);
+    const { engine, sandbox } = await open(t, { lateCommand });
+    await sandbox.start();
+    engine.fault(COMMAND, { stop: { after: 10, how: "close" } });
+    assert.deepEqual(await sandbox.shell("echo out; exit 7"), { output: "out\n", exitCode: 7 });
+    assert.equal(runs(engine), 1);
+  });
   test("in pieces of one byte", async (t) => {
     const { engine, sandbox } = await open(t);
     await sandbox.start();

@@ -55,6 +55,7 @@ static void on_reply(sbx_steps *steps, sbx_http *reply) {
   answer.started = arrived ? !err.no_effect : reply->sent_maybe;
   answer.broken = rc == SBX_ENET || (arrived && reply->status >= 500) ||
                   (began && rc != SBX_OK && !result.refused);
+  answer.begun = sbx_remote_exchange_broke_off(reply);
   sbx_runner_answered(op_of(steps), &answer);
   sbx__ac_result_deinit(&result);
 }

@@ -134,6 +134,10 @@ static int refuse(sbx_err *err, const sbx_remote_service *service, const sbx_htt
   return err->code;
 }
 
+bool sbx_remote_exchange_broke_off(const sbx_http *reply) {
+  return reply->op.err.code == SBX_ENET && reply->status >= 200 && reply->status < 300;
+}
+
 int sbx_remote_exchange_check(sbx_err *err, const sbx_remote_service *service,
                               const sbx_http *reply, const char *verb) {
   if (reply->op.err.code != SBX_OK) {

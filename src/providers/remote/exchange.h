@@ -61,6 +61,9 @@ int sbx_remote_exchange_json(sbx_json_doc **doc, const sbx_remote_service *servi
                              const sbx_http *reply, const char *verb, sbx_err *err);
 /* Whether the service itself says that what was named is not there. */
 bool sbx_remote_exchange_is_gone(const sbx_remote_service *service, const sbx_http *reply);
+/* Whether the connection broke when the answer had begun, with a success: the service had taken the
+ * request. */
+bool sbx_remote_exchange_broke_off(const sbx_http *reply);
 /* Whether a web page came. */
 bool sbx_remote_exchange_is_page(const sbx_http *reply);
 /* Whether `text` is in what came, in any case of letters. */

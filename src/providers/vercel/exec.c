@@ -85,7 +85,7 @@ static void on_reply(sbx_steps *steps, sbx_http *reply) {
   answer.err = rc == SBX_OK ? NULL : &err;
   answer.started = arrived ? began || !err.no_effect : reply->sent_maybe;
   answer.broken = rc == SBX_ENET || (arrived && (reply->status >= 500 || began));
-  answer.begun = logs.id[0] != '\0' && !logs.ended;
+  answer.begun = sbx_remote_exchange_broke_off(reply) || (logs.id[0] != '\0' && !logs.ended);
   sbx_runner_answered(op_of(steps), &answer);
   sbx__vercel_logs_deinit(&logs);
 }

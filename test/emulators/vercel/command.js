@@ -52,7 +52,9 @@ export class Command {
     const [out, err] = await Promise.all([session.pipes.output(), session.pipes.output()]);
     // Before anything can close them: an end that was missed would be waited for for ever.
     const read = Promise.all([this.#read(out.readable, "stdout"), this.#read(err.readable, "stderr")]);
-    const child = spawn(spec.command, spec.args, {
+    const late = session.settings.lateCommand?.(spec) ? ["sh", "-c", 'sleep 1; exec "$@"', "sh"] : [];
+    const [program = "", ...args] = [...late, spec.command, ...spec.args];
+    const child = spawn(program, args, {
       cwd: spec.cwd,
       env: session.environment(spec.env, spec.sudo),
       stdio: ["ignore", out.childFd, err.childFd],

@@ -18,6 +18,7 @@ import { Fleet } from "./fleet.js";
  * @property {boolean} sudo whether commands can be root's
  * @property {boolean} tellsEnd a session that ends says so in the streams of its commands; else they only end
  * @property {boolean} wholeLetters a letter that comes in two parts is put together
+ * @property {((spec: import("./command.js").CommandSpec) => boolean) | undefined} lateCommand whether a command begins a second after the answer
  * @property {number} secondMs length of a second of a session's life
  */
 
@@ -35,6 +36,7 @@ const DEFAULTS = {
   sudo: true,
   tellsEnd: true,
   wholeLetters: false,
+  lateCommand: undefined,
   secondMs: 1000,
 };
 

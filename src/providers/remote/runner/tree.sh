@@ -47,7 +47,8 @@ has_mark() {
     # Its exec may be over since.
     variables "$1" && return
   fi
-  _cs_seen="$_cs_seen$_cs_w "
+  # The kernel shows a process its arguments a moment before its variables: without them it is looked at each time.
+  [ ! "$_cs_l" ] && [ "$_cs_pg" != 0 ] || _cs_seen="$_cs_seen$_cs_w "
   return 1
 }
 
@@ -161,17 +162,20 @@ kill_tree() {
 
 end_tree() {
   [ -r /proc/self/stat ] || return 2
-  _cs_mark=$1 _cs_root=$2 _cs_spare=" $3 " _cs_stop=1 _cs_seen=' ' _cs_n=0 _cs_new=1
+  _cs_mark=$1 _cs_root=$2 _cs_spare=" $3 " _cs_stop=1 _cs_seen=' ' _cs_n=0 _cs_new=1 _cs_more=0
   find_root
   # Most have higher numbers than the first one, which saves a look at all others.
   while [ "${_cs_root%%:*}" ] && [ $_cs_new ] && [ $_cs_n -lt 200 ]; do
     pass "${_cs_root%%:*}"
     _cs_n=$((_cs_n + 1))
+    [ ! "$_cs_blank" ] || _cs_more=2
   done
+  # Behind one that could not be read there are two looks without such a one: a list of grep's may have missed it.
   _cs_new=1 _cs_m=0
-  while [ $_cs_new ] || { [ "$_cs_blank" ] && [ $_cs_m -lt 20 ]; } && [ $_cs_n -lt 300 ]; do
+  while [ $_cs_new ] || { [ $_cs_more -gt 0 ] && [ $_cs_m -lt 20 ]; } && [ $_cs_n -lt 300 ]; do
     pass 0
-    _cs_n=$((_cs_n + 1)) _cs_m=$((_cs_m + 1))
+    _cs_n=$((_cs_n + 1)) _cs_m=$((_cs_m + 1)) _cs_more=$((_cs_more - 1))
+    [ ! "$_cs_blank" ] || _cs_more=2
     [ ! $_cs_new ] || _cs_m=0
   done
   _cs_found=$_cs_tree
