@@ -93,33 +93,34 @@ everyShell("a tree whose first process is not known, or has ended", async (t, sh
   assert.deepEqual(living(two), []);
 });
 
-/** The program, where a process has neither variables nor arguments when it is looked at for the first times. */
+/** The program, as it is built, where a process has neither variables nor arguments when it is looked at for the first times. */
 const whileUnborn = (program, pid, times) =>
   `_cs_late=0\n${program
-    .replace("variables() {", `$&\n  if [ "$1" = ${pid} ] && [ $_cs_late -lt ${times} ]; then _cs_late=$((_cs_late + 1)) _cs_l=''; return 1; fi`)
+    .replace("variables() {", `$&\n  if [ "$1" = ${pid} ] && [ $_cs_late -lt ${times} ]; then _cs_late=$((_cs_late + 1)) __l=''; return 1; fi`)
     .replace("unborn() {", `$&\n  if [ "$1" = ${pid} ] && [ $_cs_late -lt ${times} ]; then return 0; fi`)}`;
+
+/** A process of a command, found by nothing but its mark, which goes on when what it has started is ended. */
+async function startMarked(t) {
+  const command = await start(t, 'bash -c "setsid bash -c \\"while :; do sleep 64; done; : $WORD\\" &"; echo up; sleep 60; : $WORD');
+  const inner = () => living(command).filter(({ line, session, pid }) => line.startsWith("bash\0-c\0while") && session === pid);
+  await eventually("it runs", () => inner().length === 1);
+  return { command, pid: inner()[0].pid };
+}
 
 everyShell("C194 a process in the midst of its exec, of which nothing can be read yet, is looked at again", async (t, shell) => {
   for (const times of [1, 2, 5]) {
-    const command = await start(t, TREES["mark, but no parents and another session"]);
-    const { mark, root } = command;
-    const inner = () => living(command).filter(({ line, session, pid }) => line.startsWith("bash\0-c\0sleep 64") && session === pid);
-    await eventually("it runs", () => inner().length === 1);
-    const [{ pid }] = inner();
-    const { code } = await runText(shell, whileUnborn(kill, pid, times), ["kill", mark, root]);
+    const { command, pid } = await startMarked(t);
+    const { code } = await runText(shell, whileUnborn(kill, pid, times), ["kill", command.mark, command.root]);
     assert.equal(code, 0);
     assert.deepEqual(living(command), [], `${times}`);
   }
 });
 
 everyShell("C194 one that could not be read, and is in no list the next time, is looked at again", async (t, shell) => {
-  const command = await start(t, TREES["mark, but no parents and another session"]);
-  const { mark, root } = command;
-  const inner = () => living(command).filter(({ line, session, pid }) => line.startsWith("bash\0-c\0sleep 64") && session === pid);
-  await eventually("it runs", () => inner().length === 1);
-  const [{ pid }] = inner();
-  const missing = whileUnborn(kill, pid, 1).replace("look() {", `$&\n  if [ "$_cs_p" = ${pid} ] && [ $_cs_late = 1 ]; then _cs_late=2; return 1; fi`);
-  assert.equal((await runText(shell, missing, ["kill", mark, root])).code, 0);
+  const { command, pid } = await startMarked(t);
+  const missing = whileUnborn(kill, pid, 7).replace("look() {", `$&\n  if [ "$__p" = ${pid} ] && [ $_cs_late = 6 ]; then _cs_late=7; return 1; fi`);
+  const { code } = await runText(shell, missing, ["kill", command.mark, command.root]);
+  assert.equal(code, 0);
   assert.deepEqual(living(command), []);
 });
 
