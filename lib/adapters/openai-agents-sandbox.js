@@ -1,14 +1,14 @@
 // Sandboxes behind the sandbox agents of the OpenAI Agents SDK. Part of "cloudsandbox/openai-agents".
 //
 // Invariant: what the model asks for is answered with text, whatever becomes of it: that SDK gives a model no word of an error.
-import { readFile } from "node:fs/promises";
-import path from "node:path";
-
 import { SandboxError } from "../errors.js";
 import { checkFunction, checkNames, invalid } from "../options.js";
 import { Commands } from "./openai-agents-commands.js";
 import { checkNative, unsupported } from "./seam.js";
 import { messageOf } from "./shared.js";
+
+const { readFile } = process.getBuiltinModule("node:fs").promises;
+const { posix } = process.getBuiltinModule("node:path");
 
 /** @import { OpenAIAgentsModules, OpenAIAgentsSandboxClient, OpenAIAgentsSandboxSession } from "../../types/adapters/openai-agents.js" */
 
@@ -100,7 +100,7 @@ function checkEntries(entries, folder) {
 async function materialize(sandbox, where, entry, readsHost) {
   if (entry.type === "dir") {
     await sandbox.mkdir(where);
-    for (const [name, child] of Object.entries(entry.children ?? {})) await materialize(sandbox, path.posix.join(where, name), child, readsHost);
+    for (const [name, child] of Object.entries(entry.children ?? {})) await materialize(sandbox, posix.join(where, name), child, readsHost);
     return;
   }
   if (entry.type === "local_file" && !readsHost) throw unsupported("an entry of the host's files comes with the manifest only");
@@ -127,7 +127,7 @@ function sessionOf(sandbox, state, applyDiff, maxOutputTokens) {
     state,
     running: async () => isOpen,
     start: () => sandbox.start(),
-    supportsPty: () => true, // Else a model could not look at a command again; a terminal it is not, and says so when asked for.
+    supportsPty: () => true, // Else a model could not look at a command again. Who asks for a terminal where there is none is told so.
     execCommand: (args) => commands.run(args),
     writeStdin: (args) => commands.write(args),
     createEditor: (runAs) => editorOf(sandbox, applyDiff, runAs),
@@ -153,7 +153,7 @@ function sessionOf(sandbox, state, applyDiff, maxOutputTokens) {
       /** @type {any[]} */
       const entries = await sandbox.listDirectory(where);
       return entries.map(({ name, type }) => {
-        return { name, path: path.posix.join(where, name), type: type === "directory" ? "dir" : type === "file" ? "file" : "other" };
+        return { name, path: posix.join(where, name), type: type === "directory" ? "dir" : type === "file" ? "file" : "other" };
       });
     },
     async pathExists(where, runAs) {

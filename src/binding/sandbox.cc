@@ -231,15 +231,10 @@ Napi::Value Sandbox::Signal(const Napi::CallbackInfo &info) {
 
 /* resize(callId, running, columns, rows) */
 Napi::Value Sandbox::Resize(const Napi::CallbackInfo &info) {
-  uint64_t columns = 0, rows = 0;
-  if (!ReadCount(info.Env(), info[2], "columns", &columns) ||
-      !ReadCount(info.Env(), info[3], "rows", &rows))
+  sbx_tty_size size = {};
+  if (!ReadSide(info.Env(), info[2], "columns", &size.columns) ||
+      !ReadSide(info.Env(), info[3], "rows", &size.rows))
     return Napi::Value();
-  if (columns > UINT16_MAX || rows > UINT16_MAX) {
-    ThrowType(info.Env(), "columns, rows", "at most 65535");
-    return Napi::Value();
-  }
-  const sbx_tty_size size = {static_cast<uint16_t>(columns), static_cast<uint16_t>(rows)};
   return Give(info, [&](sbx_call *command, Call *call, sbx_err *err) {
     return sbx_call_resize(command, size, Call::OnDone, call, err);
   });

@@ -209,6 +209,16 @@ bool ReadCount(Napi::Env env, Napi::Value value, const char *what, uint64_t *out
   return true;
 }
 
+bool ReadSide(Napi::Env env, Napi::Value value, const char *what, uint16_t *out) {
+  uint64_t count = 0;
+  if (!ReadCount(env, value, what, &count))
+    return false;
+  if (count > UINT16_MAX)
+    return ThrowType(env, what, "at most 65535");
+  *out = static_cast<uint16_t>(count);
+  return true;
+}
+
 bool ExecArgs::ReadTexts(Napi::Env env, Napi::Object object) {
   Text kind, language, truncate;
   if (!GetText(env, object, "kind", "spec.kind", &kind) ||
@@ -250,23 +260,11 @@ bool ExecArgs::ReadTexts(Napi::Env env, Napi::Object object) {
   return true;
 }
 
-/* Of a terminal; absent: as it was. */
-bool ReadSide(Napi::Env env, Napi::Object object, const char *key, const char *name,
-              uint16_t *side) {
-  Napi::Value value;
-  uint64_t count = *side;
-  if (!Get(env, object, key, &value) || (!value.IsEmpty() && !ReadCount(env, value, name, &count)))
-    return false;
-  if (count > UINT16_MAX)
-    return ThrowType(env, name, "at most 65535");
-  *side = static_cast<uint16_t>(count);
-  return true;
-}
-
 bool ExecArgs::ReadNumbers(Napi::Env env, Napi::Object object) {
-  Napi::Value timeout, max_output;
+  Napi::Value timeout, max_output, columns, rows;
   if (!Get(env, object, "timeoutMs", &timeout) ||
       !Get(env, object, "maxOutputBytes", &max_output) ||
+      !Get(env, object, "ttyColumns", &columns) || !Get(env, object, "ttyRows", &rows) ||
       !GetFlag(env, object, "mergeStreams", "spec.mergeStreams", &spec_.merge_streams) ||
       !GetFlag(env, object, "endBackground", "spec.endBackground", &spec_.end_background) ||
       !GetFlag(env, object, "openStdin", "spec.openStdin", &spec_.open_stdin))
@@ -279,8 +277,8 @@ bool ExecArgs::ReadNumbers(Napi::Env env, Napi::Object object) {
     else if (!ReadCount(env, timeout, "spec.timeoutMs", &spec_.timeout_ms))
       return false;
   }
-  if (!ReadSide(env, object, "ttyColumns", "spec.ttyColumns", &spec_.tty.columns) ||
-      !ReadSide(env, object, "ttyRows", "spec.ttyRows", &spec_.tty.rows))
+  if ((!columns.IsEmpty() && !ReadSide(env, columns, "spec.ttyColumns", &spec_.tty.columns)) ||
+      (!rows.IsEmpty() && !ReadSide(env, rows, "spec.ttyRows", &spec_.tty.rows)))
     return false;
   uint64_t bytes = 0;
   if (!max_output.IsEmpty() && !ReadCount(env, max_output, "spec.maxOutputBytes", &bytes))

@@ -65,6 +65,8 @@ bool ThrowType(Napi::Env env, const char *what, const char *expected);
 bool ReadBytes(Napi::Env env, Napi::Value value, const char *what, sbx_slice *out);
 /* An integer from 0 to 2^53 - 1. */
 bool ReadCount(Napi::Env env, Napi::Value value, const char *what, uint64_t *out);
+/* Of a terminal, in characters. */
+bool ReadSide(Napi::Env env, Napi::Value value, const char *what, uint16_t *out);
 
 /* The plain object that a call rejects with. */
 napi_value MakeError(napi_env env, const sbx_err &err);

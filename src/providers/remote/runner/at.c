@@ -7,7 +7,7 @@
 #include "providers/remote/runner/stats.h"
 #include "providers/remote/runner/wire.h"
 
-/* For an entry with a long name; and for all of them. */
+/* For an entry with a long name. */
 #define ENTRY_BYTES ((size_t)320)
 
 enum { STAMP = 96 };

@@ -7,7 +7,7 @@
 
 #include <stdio.h>
 
-/* For an entry of a list, with a long path; and for all of them. */
+/* For an entry of a list, with a long path. */
 #define ENTRY_BYTES ((size_t)256)
 
 /* ---- list ----------------------------------------------------------------------------------- */
