@@ -2,7 +2,7 @@
 //
 // Invariant: what the model asks for is answered with text, whatever becomes of it: that SDK gives a model no word of an error.
 import { SandboxError } from "../errors.js";
-import { checkFunction, checkNames, invalid } from "../options.js";
+import { checkFunction, checkInteger, checkNames, invalid } from "../options.js";
 import { Commands } from "./openai-agents-commands.js";
 import { checkNative, unsupported } from "./seam.js";
 import { messageOf } from "./shared.js";
@@ -34,6 +34,7 @@ export function openAIAgentsSandboxClient(modules, make, options) {
   checkFunction(applyDiff, "applyDiff");
   checkFunction(make, "make");
   const { maxOutputTokens } = checkNames(options, ["maxOutputTokens"], "openAIAgentsSandboxClient");
+  if (maxOutputTokens !== undefined) checkInteger(maxOutputTokens, "maxOutputTokens", 1, Number.MAX_SAFE_INTEGER);
   /** @param {any} manifest @param {string} root */
   const at = ({ version, entries, environment }, root) => new Manifest({ version, entries, environment, root });
   let lastRoot = DEFAULT_ROOT;

@@ -211,4 +211,7 @@ test("what it has no room for is refused before anything is made", async (t) => 
   assert.match(error.message, /manifest\.root: the commands of this sandbox begin in/);
   assert.match((await rejection(made[0].shell("true"))).code, /CLOSED/);
   assert.throws(() => openAIAgentsSandboxClient({ Manifest }, () => {}), /applyDiff/);
+  for (const maxOutputTokens of [0, 1.5, "many"]) {
+    assert.throws(() => openAIAgentsSandboxClient({ Manifest, applyDiff }, () => {}, { maxOutputTokens }), { code: "ERR_SANDBOX_INVALID_ARG", message: /maxOutputTokens/ });
+  }
 });
